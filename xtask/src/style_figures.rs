@@ -53,7 +53,7 @@ const ROWS: &[FigureRow] = &[
     row("crates/emulation/hsa-emulated", 4, 12, 25),
     row("crates/evidence/check", 11, 13, 5),
     row("crates/evidence/lint", 28, 39, 5),
-    row("crates/products/hotswap", 104, 83, 19),
+    row("crates/products/hotswap", 104, 82, 19),
     row("crates/products/libhotswap", 5, 7, 0),
     row("crates/profile/coverage", 2, 7, 7),
     row("crates/profile/profile-drain", 19, 23, 17),

@@ -35,6 +35,13 @@ pub fn on_all_cores<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> 
     made.into_iter().map(|(_, result)| result).collect()
 }
 
+/// The number of files that this process may have open at once.
+#[must_use]
+pub fn descriptor_limit() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
 /// The number of further threads that the system provides now, at most `wanted`: a limit of processes, or a filter of system
 /// calls, may leave none.
 pub fn available_threads(wanted: usize) -> usize {

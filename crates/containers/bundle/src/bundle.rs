@@ -5,7 +5,7 @@
 
 use crate::aside;
 use crate::bytes::{EntryBytes, malformed_at};
-use crate::ccob::{self, CcobHeader, Compression};
+use crate::ccob::{self, CcobHeader, Compression, UnpackedContent};
 use crate::draft::FileRope;
 use crate::{magic, plain};
 use hotswap_report::{Diagnostic, codes};
@@ -64,15 +64,38 @@ pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// # Errors
 /// As for [`parse`].
 pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
-    if !bytes.starts_with(magic::COMPRESSED) {
-        let content = EntryBytes::from(bytes);
-        let (mut bundle, end) = from_plain(bytes, &content)?;
-        bundle.raw = bytes.get(..end).unwrap_or(bytes);
-        return Ok((bundle, end));
-    }
-    let header = ccob::read_header(bytes)?;
-    let (content, matches) = ccob::decompress(bytes, &header)?;
-    from_content(bytes, &header, &EntryBytes::from(content), matches)
+    let mut parsed = parse_all_lenient(&[bytes]);
+    parsed.pop().unwrap_or_else(|| parse_plain(bytes))
+}
+
+/// As [`parse_lenient`], for each of some bundles: the hashes of [`crate::SIDE_BY_SIDE`] contents take a third of the time that they
+/// take one after the other. All contents are in memory at once.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_all_lenient<'b>(bundles: &[&'b [u8]]) -> Vec<Result<(Bundle<'b>, usize), Diagnostic>> {
+    let mut unpacked: Vec<_> = bundles.iter().map(|bytes| unpack_compressed(bytes)).collect();
+    ccob::compare_hashes(unpacked.iter_mut().flatten().flatten().collect());
+    let parsed = bundles.iter().zip(unpacked).map(|(bytes, unpacked)| match unpacked {
+        None => parse_plain(bytes),
+        Some(Err(error)) => Err(error),
+        Some(Ok(UnpackedContent { header, bytes: content, has_hash })) => {
+            from_content(bytes, &header, &EntryBytes::from(content), has_hash)
+        }
+    });
+    parsed.collect()
+}
+
+/// The content of a compressed bundle; `None` for one that is not compressed.
+fn unpack_compressed(bytes: &[u8]) -> Option<Result<UnpackedContent, Diagnostic>> {
+    bytes.starts_with(magic::COMPRESSED).then(|| UnpackedContent::unpack(bytes))
+}
+
+fn parse_plain(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
+    let content = EntryBytes::from(bytes);
+    let (mut bundle, end) = from_plain(bytes, &content)?;
+    bundle.raw = bytes.get(..end).unwrap_or(bytes);
+    Ok((bundle, end))
 }
 
 /// As [`parse`], with the content of a large compressed bundle in an unnamed file: pages that were read no longer need

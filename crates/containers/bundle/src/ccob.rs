@@ -15,7 +15,7 @@
 use crate::bytes::{ReleasePart, malformed_at, shift_offset, slice, u16_at, u32_at, u64_at};
 use crate::inflate::{CompressionMethod, compressed_size, inflate_beginning, inflate_exactly, inflate_part};
 use crate::magic::COMPRESSED;
-use crate::plain;
+use crate::{md5_lanes, plain};
 use hotswap_report::{Diagnostic, codes};
 use md5::{Digest, Md5};
 use std::io::Write;
@@ -103,11 +103,30 @@ fn unknown_form(what: String) -> Diagnostic {
     Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(4)
 }
 
-/// Decompresses; also returns whether the hash in the header is that of the result.
-pub(crate) fn decompress(bytes: &[u8], header: &CcobHeader) -> Result<(Vec<u8>, bool), Diagnostic> {
-    let plain = decompress_unhashed(bytes, header)?;
-    let matches = hash_releasing(&plain, &|_| {}) == header.hash;
-    Ok((plain, matches))
+/// The content of a compressed bundle.
+pub(crate) struct UnpackedContent {
+    pub(crate) header: CcobHeader,
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the hash in the header is that of the content; false until [`compare_hashes`].
+    pub(crate) has_hash: bool,
+}
+
+impl UnpackedContent {
+    /// Reads the header and decompresses.
+    pub(crate) fn unpack(bytes: &[u8]) -> Result<Self, Diagnostic> {
+        let header = read_header(bytes)?;
+        let content = decompress_unhashed(bytes, &header)?;
+        Ok(Self { header, bytes: content, has_hash: false })
+    }
+}
+
+/// Compares the hashes of contents, which are computed side by side.
+pub(crate) fn compare_hashes(mut contents: Vec<&mut UnpackedContent>) {
+    let bytes: Vec<&[u8]> = contents.iter().map(|content| content.bytes.as_slice()).collect();
+    let digests = md5_lanes::digest_all(&bytes);
+    for (content, digest) in contents.iter_mut().zip(digests) {
+        content.has_hash = digest.starts_with(&content.header.hash);
+    }
 }
 
 impl CcobHeader {

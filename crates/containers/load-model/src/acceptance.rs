@@ -213,18 +213,36 @@ pub struct ContainerJudgement {
     pub loadable: Option<LoadableContainer>,
 }
 
-/// Judges a container. It is read and, where it is compressed, unpacked once.
-#[must_use]
-pub fn judge_container(found: &FoundContainer<'_>) -> ContainerJudgement {
-    judge_by(found, hotswap_bundle::parse_lenient)
+impl ContainerJudgement {
+    /// The faults that are errors.
+    pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.faults.iter().filter(|fault| fault.severity == Severity::Error)
+    }
 }
 
-/// All errors of a container; compressed content is unpacked once, a large one into an unnamed file.
+/// Judges containers, all of which are in memory at once. Each is read and, where it is compressed, unpacked once; the hashes of
+/// compressed ones are computed side by side.
+#[must_use]
+pub fn judge_containers(found: &[&FoundContainer<'_>]) -> Vec<ContainerJudgement> {
+    let bundles: Vec<&[u8]> = found.iter().filter(|one| one.form.is_bundle()).map(|one| one.bytes).collect();
+    let mut parsed = hotswap_bundle::parse_all_lenient(&bundles).into_iter();
+    let judged = found.iter().map(|one| {
+        let bundle = if one.form.is_bundle() { parsed.next() } else { None };
+        judge_read(one, bundle)
+    });
+    judged.collect()
+}
+
+/// Judges a container; compressed content is unpacked once, a large one into an unnamed file.
+#[must_use]
+pub fn judge_aside(found: &FoundContainer<'_>) -> ContainerJudgement {
+    judge_read(found, found.form.is_bundle().then(|| hotswap_bundle::parse_aside(found.bytes)))
+}
+
+/// All errors of a container.
 #[must_use]
 pub fn container_errors(found: &FoundContainer<'_>) -> Vec<Diagnostic> {
-    let mut faults = judge_by(found, hotswap_bundle::parse_aside).faults;
-    faults.retain(|fault| fault.severity == Severity::Error);
-    faults
+    judge_aside(found).errors().cloned().collect()
 }
 
 /// Refuses new bytes that `hotswap verify` would reject, for bundles and code objects, which no host program leads to.
@@ -247,14 +265,14 @@ fn code_errors(bytes: &[u8]) -> Vec<Diagnostic> {
     faults
 }
 
-/// Reads a bundle, and says how many bytes belong to it.
-type ReadBundle = for<'b> fn(&'b [u8]) -> Result<(Bundle<'b>, usize), Diagnostic>;
-
-fn judge_by(found: &FoundContainer<'_>, read: ReadBundle) -> ContainerJudgement {
-    let judged = if found.form.is_bundle() {
-        read(found.bytes).map(|(bundle, _)| judge_bundle(found, &bundle))
-    } else {
-        found.read().map(|contents| judge_images(found, &contents))
+/// Judges a container; `bundle` is what was read, where it is one.
+fn judge_read(
+    found: &FoundContainer<'_>,
+    bundle: Option<Result<(Bundle<'_>, usize), Diagnostic>>,
+) -> ContainerJudgement {
+    let judged = match bundle {
+        Some(bundle) => bundle.map(|(bundle, _)| judge_bundle(found, &bundle)),
+        None => found.read().map(|contents| judge_images(found, &contents)),
     };
     let mut judged =
         judged.unwrap_or_else(|error| ContainerJudgement { faults: vec![error], ..ContainerJudgement::default() });

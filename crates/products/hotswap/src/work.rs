@@ -4,8 +4,8 @@
 
 pub(crate) mod accepted;
 pub(crate) mod code_objects;
+pub(crate) mod container_groups;
 pub(crate) mod containers;
-pub(crate) mod each_container;
 pub(crate) mod functions;
 pub(crate) mod grouped;
 pub(crate) mod inventory;

@@ -11,14 +11,15 @@ mod require;
 
 use crate::args::{Files, OutputFormat};
 use crate::outcome::CommandOutcome;
+use crate::work::container_groups::GroupReading;
 use crate::work::containers::threads;
-use crate::work::each_container::each_container;
 use crate::work::inventory::LookProgress;
 use crate::work::kept_plans::PlanEvidence;
-use crate::work::{memory_budget, provenance, text};
+use crate::work::{provenance, text};
 use clap::Args;
-use hotswap_bundle::{FoundContainer, FoundContents};
+use hotswap_bundle::{FoundContainer, FoundContents, open_with};
 use hotswap_families::manifest::RECORD_SECTIONS;
+use hotswap_files::InputFile;
 use hotswap_load_model::acceptance::{self, ContainerJudgement};
 use hotswap_load_model::{LoadFailure, LoadableContainer, Registration};
 use hotswap_report::limit::Charge;
@@ -79,22 +80,28 @@ fn check(arguments: &Files, required: &RequiredGpus) -> CommandOutcome {
 
 /// Files that are shorter are checked side by side, and each by one thread; the containers of a longer one are.
 const LARGE_FILE: u64 = 64 << 20;
+/// Bytes of unpacked containers that one thread has at once, unless one container has more.
+const UNPACKED_TOGETHER: u64 = 192 << 20;
+/// Bytes of shorter files that one thread reads together, and their number where the system has enough descriptors.
+const BYTES_TOGETHER: u64 = LARGE_FILE;
+const FILES_TOGETHER: usize = 64;
 
 /// The result for each file.
 fn check_files(files: &[PathBuf], required: &RequiredGpus) -> Vec<FileCheck> {
     let sizes: Vec<Option<u64>> = files.iter().map(|file| short_size(file)).collect();
     let progress = LookProgress::new(sizes.iter().flatten().sum());
-    let short: Vec<&PathBuf> = files.iter().zip(&sizes).filter_map(|(file, size)| size.map(|_| file)).collect();
-    let mut beside = hotswap_files::on_all_cores(short.len(), |number| {
-        verify(short[number], required, FileReading::Beside(&progress)).unwrap_or_else(FileCheck::failed)
+    let batches = short_batches(files, &sizes);
+    let mut beside = hotswap_files::on_all_cores(batches.len(), |number| {
+        check_batch(&batches[number], required, FileReading::Beside(&progress))
     })
-    .into_iter();
+    .into_iter()
+    .flatten();
     let mut checked = Vec::with_capacity(files.len());
     for (file, size) in files.iter().zip(sizes) {
-        checked.push(match size.and_then(|_| beside.next()) {
-            Some(one) => one,
-            None => verify(file, required, FileReading::Alone).unwrap_or_else(FileCheck::failed),
-        });
+        match size.and_then(|_| beside.next()) {
+            Some(one) => checked.push(one),
+            None => checked.extend(check_batch(&[file], required, FileReading::Alone)),
+        }
     }
     checked
 }
@@ -103,6 +110,28 @@ fn check_files(files: &[PathBuf], required: &RequiredGpus) -> Vec<FileCheck> {
 fn short_size(file: &Path) -> Option<u64> {
     let size = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?.len();
     (size < LARGE_FILE).then_some(size)
+}
+
+/// The short files in their order, as many in a batch as one thread reads together.
+fn short_batches<'f>(files: &'f [PathBuf], sizes: &[Option<u64>]) -> Vec<Vec<&'f Path>> {
+    let mut batches: Vec<Vec<&Path>> = Vec::new();
+    let count = files_together();
+    let mut bytes = BYTES_TOGETHER;
+    for (file, size) in files.iter().zip(sizes) {
+        let Some(size) = size else { continue };
+        if bytes + size > BYTES_TOGETHER || batches.last().is_some_and(|batch| batch.len() == count) {
+            batches.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += size;
+        batches.last_mut().expect("the first file begins a batch").push(file);
+    }
+    batches
+}
+
+/// The number of files that each thread has open: a quarter of the descriptors is enough for all threads.
+fn files_together() -> usize {
+    (hotswap_files::descriptor_limit() / 4 / threads(None)).clamp(1, FILES_TOGETHER)
 }
 
 /// How a file is read.
@@ -129,12 +158,40 @@ impl FileCheck {
     }
 }
 
-fn verify(file: &Path, required: &RequiredGpus, reading: FileReading<'_>) -> Result<FileCheck, Diagnostic> {
+/// The result for each of some files.
+fn check_batch(files: &[&Path], required: &RequiredGpus, reading: FileReading<'_>) -> Vec<FileCheck> {
+    let opened: Vec<Result<InputFile, Diagnostic>> = files.iter().map(|file| open_finished(file)).collect();
+    let contents = opened.iter().map(|bytes| bytes.as_ref().ok().map(|bytes| open_with(bytes, RECORD_SECTIONS)));
+    let contents: Vec<Option<FoundContents>> = contents.collect();
+    let charged: Vec<ChargedContainer> = contents.iter().flatten().flat_map(charge_containers).collect();
+    let mut judged = judge_charged(&charged, reading).into_iter();
+    let mut checked = Vec::with_capacity(files.len());
+    for ((file, opened), contents) in files.iter().zip(&opened).zip(&contents) {
+        checked.push(match (opened, contents) {
+            (Ok(bytes), Some(contents)) => {
+                let judged = judged.by_ref().take(contents.found.len()).collect();
+                check_file(file, bytes, contents, judged, required)
+            }
+            (Err(error), _) => FileCheck::failed(error.clone()),
+            (Ok(_), None) => unreachable!("each file that was opened was searched"),
+        });
+    }
+    checked
+}
+
+fn open_finished(file: &Path) -> Result<InputFile, Diagnostic> {
     hotswap_files::check_finished(file)?;
-    let bytes = hotswap_files::open_or_stdin(file)?;
-    let contents = hotswap_bundle::open_with(&bytes, RECORD_SECTIONS);
-    let judged = judge_containers(&contents.found, reading);
-    let mut problems = broken_plans(&contents, &judged);
+    hotswap_files::open_or_stdin(file)
+}
+
+fn check_file(
+    file: &Path,
+    bytes: &[u8],
+    contents: &FoundContents<'_>,
+    judged: Vec<ContainerJudgement>,
+    required: &RequiredGpus,
+) -> FileCheck {
+    let mut problems = broken_plans(contents, &judged);
     problems.extend(judged.iter().flat_map(|container| container.faults.iter().cloned()));
     if !judged.iter().any(|container| container.has_known_code) {
         refuse_unknown(&mut problems);
@@ -144,46 +201,59 @@ fn verify(file: &Path, required: &RequiredGpus, reading: FileReading<'_>) -> Res
         problems.push(contents.missing_container());
     }
     let containers: Vec<LoadableContainer> = judged.into_iter().filter_map(|container| container.loadable).collect();
-    problems.extend(way_of_hip(&bytes, &containers));
-    let mut required = (!required.is_empty()).then(|| required.check(&contents));
+    problems.extend(way_of_hip(bytes, &containers));
+    let mut required = (!required.is_empty()).then(|| required.check(contents));
     problems.extend(required.iter_mut().flat_map(|required| required.problems.drain(..)));
     let problems = problems.into_iter().map(|problem| problem.in_file(file)).collect();
-    Ok(FileCheck { containers: contents.found.len(), problems, required })
+    FileCheck { containers: contents.found.len(), problems, required }
 }
 
-/// Reads each container once, as many as the limit of decompressed bytes allows.
-fn judge_containers(found: &[FoundContainer<'_>], reading: FileReading<'_>) -> Vec<ContainerJudgement> {
+/// A container, and why it must not be unpacked.
+struct ChargedContainer<'f, 'b> {
+    found: &'f FoundContainer<'b>,
+    refused: Option<Diagnostic>,
+}
+
+/// The containers of a file, as many as the limit of decompressed bytes allows.
+fn charge_containers<'f, 'b>(contents: &'f FoundContents<'b>) -> Vec<ChargedContainer<'f, 'b>> {
     let mut charge = Charge::default();
-    let charged = found.iter().map(|container| charge.add(container.bytes.len(), container.expands_to()));
-    let refused: Vec<Option<Diagnostic>> = charged.map(Result::err).collect();
-    match reading {
-        FileReading::Alone => {
-            let progress = LookProgress::new(found.iter().map(|container| container.bytes.len() as u64).sum());
-            each_container(found, threads(None), &|number, container| {
-                let judged = judge_charged(container, &refused[number]);
-                progress.advance(container.bytes.len() as u64);
-                judged
-            })
-        }
-        FileReading::Beside(progress) => {
-            let judged = found.iter().enumerate().map(|(number, container)| {
-                // All of it: other files have memory besides.
-                let _taken = memory_budget::shared().take(container.plain_size());
-                judge_charged(container, &refused[number])
-            });
-            let judged = judged.collect();
-            progress.advance(found.iter().map(|container| container.bytes.len() as u64).sum());
-            judged
-        }
-    }
+    let charged = contents.found.iter().map(|found| {
+        let refused = charge.add(found.bytes.len(), found.expands_to()).err();
+        ChargedContainer { found, refused }
+    });
+    charged.collect()
 }
 
-/// `refused`: why it must not be unpacked.
-fn judge_charged(container: &FoundContainer<'_>, refused: &Option<Diagnostic>) -> ContainerJudgement {
-    match refused {
-        Some(error) => unread_container(error.clone(), container),
-        None => acceptance::judge_container(container),
-    }
+/// Reads each container once.
+fn judge_charged(containers: &[ChargedContainer<'_, '_>], reading: FileReading<'_>) -> Vec<ContainerJudgement> {
+    let allowed = containers.iter().filter(|one| one.refused.is_none());
+    let allowed: Vec<&FoundContainer> = allowed.map(|one| one.found).collect();
+    let judged = match reading {
+        FileReading::Alone => {
+            let progress = LookProgress::new(packed_size(&allowed));
+            read_groups(&allowed, threads(None), &progress)
+        }
+        FileReading::Beside(progress) => read_groups(&allowed, 1, progress),
+    };
+    let mut judged = judged.into_iter();
+    let all = containers.iter().map(|one| match &one.refused {
+        Some(error) => unread_container(error.clone(), one.found),
+        None => judged.next().unwrap_or_default(),
+    });
+    all.collect()
+}
+
+fn read_groups(containers: &[&FoundContainer<'_>], threads: usize, progress: &LookProgress) -> Vec<ContainerJudgement> {
+    let reading = GroupReading { threads, group_bytes: UNPACKED_TOGETHER };
+    reading.read_all(containers, &|group| {
+        let judged = acceptance::judge_containers(group);
+        progress.advance(packed_size(group));
+        judged
+    })
+}
+
+fn packed_size(containers: &[&FoundContainer<'_>]) -> u64 {
+    containers.iter().map(|container| container.bytes.len() as u64).sum()
 }
 
 /// Where no code of a file is known, passing over is not a verdict.

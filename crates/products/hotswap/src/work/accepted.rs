@@ -5,12 +5,16 @@
 //!
 //! Absent on purpose: whether the plans of manifests were carried out: code may be removed on purpose.
 
-use crate::work::each_container::each_container;
-use hotswap_bundle::FoundContainer;
+use crate::work::container_groups::GroupReading;
+use hotswap_bundle::{FoundContainer, STREAMED_FROM};
 use hotswap_files::{InputFile, Placement};
-use hotswap_load_model::{LoadableContainer, ReadDepth, Registration, acceptance};
+use hotswap_load_model::acceptance::{self, ContainerJudgement};
+use hotswap_load_model::{LoadableContainer, Registration};
 use hotswap_report::{Diagnostic, codes};
 use std::path::Path;
+
+/// Bytes of unpacked containers that one thread has at once: the command has its own data besides.
+const UNPACKED_TOGETHER: u64 = 40 << 20;
 
 /// Refuses a new file.
 ///
@@ -76,12 +80,14 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
 /// The faults of a file, in the order of its containers.
 fn faults(bytes: &[u8], mapped: Option<&InputFile>, threads: usize) -> Vec<Diagnostic> {
     let contents = hotswap_bundle::find_containers(bytes);
+    let containers: Vec<&FoundContainer> = contents.found.iter().collect();
+    let reading = GroupReading { threads, group_bytes: UNPACKED_TOGETHER };
+    let judged = reading.read_all(&containers, &|group| judge_group(group, mapped));
     let mut faults = contents.problems.clone();
-    faults.extend(container_faults(&contents.found, mapped, threads));
+    faults.extend(judged.iter().flat_map(|container| container.errors().cloned()));
     if faults.is_empty() {
-        let containers: Result<Vec<_>, _> =
-            contents.found.iter().map(|found| LoadableContainer::read(found, ReadDepth::Headers)).collect();
-        match containers.and_then(|containers| Registration::read(bytes, &containers)) {
+        let loadable: Vec<LoadableContainer> = judged.into_iter().filter_map(|container| container.loadable).collect();
+        match Registration::read(bytes, &loadable) {
             Ok(registration) => faults.extend(registration.into_iter().flat_map(|registration| registration.faults)),
             Err(error) => faults.push(error),
         }
@@ -90,15 +96,17 @@ fn faults(bytes: &[u8], mapped: Option<&InputFile>, threads: usize) -> Vec<Diagn
     faults
 }
 
-fn container_faults(found: &[FoundContainer<'_>], mapped: Option<&InputFile>, threads: usize) -> Vec<Diagnostic> {
-    let faults = each_container(found, threads, &|_, container| {
-        let faults = acceptance::container_errors(container);
-        if let Some(file) = mapped {
-            file.release(container.bytes);
-        }
-        faults
-    });
-    faults.into_iter().flatten().collect()
+/// Judges containers together; pages of the new file that were read are given back.
+fn judge_group(group: &[&FoundContainer<'_>], mapped: Option<&InputFile>) -> Vec<ContainerJudgement> {
+    let judged = match group {
+        // Its content goes into a file.
+        [large] if large.plain_size() >= STREAMED_FROM => vec![acceptance::judge_aside(large)],
+        group => acceptance::judge_containers(group),
+    };
+    if let Some(file) = mapped {
+        group.iter().for_each(|container| file.release(container.bytes));
+    }
+    judged
 }
 
 #[cfg(test)]

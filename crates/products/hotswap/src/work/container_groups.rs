@@ -1,43 +1,75 @@
-//! Reads the containers of a file in several threads, within the memory that they share.
+//! Reads containers in groups, each of which is in memory at once: hashes of compressed containers are computed side by side.
+//! Several threads share the groups, and the memory.
 //!
-//! Invariant: the results are in the order of the file, so the number of threads changes nothing.
+//! Invariant: the results are in the order of the containers, so the number of threads changes nothing.
 
 use crate::work::memory_budget;
-use hotswap_bundle::FoundContainer;
+use hotswap_bundle::{FoundContainer, SIDE_BY_SIDE};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The reading of one container, whose number counts from 0.
-pub(crate) type ReadContainer<'s, T> = dyn Fn(usize, &FoundContainer<'_>) -> T + Sync + 's;
+/// Reads a group: a result for each container.
+pub(crate) type ReadGroup<'s, T> = dyn Fn(&[&FoundContainer<'_>]) -> Vec<T> + Sync + 's;
 
-/// The result for each container.
-pub(crate) fn each_container<T: Send>(
-    found: &[FoundContainer<'_>],
-    threads: usize,
-    read: &ReadContainer<'_, T>,
-) -> Vec<T> {
-    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(found.len())));
-    let take = || {
-        while let Some((number, container)) = take_next(found, &next) {
-            let taken = memory_budget::shared().take(container.plain_size() / 4);
-            let result = read(number, container);
-            drop(taken);
-            results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
-        }
-    };
-    thread::scope(|scope| {
-        // Where the system does not have any more threads, fewer are used.
-        let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
-        (1..threads.min(found.len())).all(|_| more());
-        take();
-    });
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|(number, _)| *number);
-    results.into_iter().map(|(_, result)| result).collect()
+/// How containers are read.
+pub(crate) struct GroupReading {
+    pub(crate) threads: usize,
+    /// Bytes of the unpacked containers of a group, unless one container has more.
+    pub(crate) group_bytes: u64,
 }
 
-fn take_next<'f, 'a>(found: &'f [FoundContainer<'a>], next: &AtomicUsize) -> Option<(usize, &'f FoundContainer<'a>)> {
-    let number = next.fetch_add(1, Ordering::Relaxed);
-    Some((number, found.get(number)?))
+impl GroupReading {
+    /// The result for each container.
+    pub(crate) fn read_all<T: Send>(&self, containers: &[&FoundContainer<'_>], read: &ReadGroup<'_, T>) -> Vec<T> {
+        let groups = self.groups(containers);
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new(Vec::with_capacity(containers.len()));
+        let take = || {
+            while let Some(numbers) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let group: Vec<&FoundContainer> = numbers.iter().map(|number| containers[*number]).collect();
+                let taken = memory_budget::shared().take(unpacked_size(&group) / 4);
+                let read = read(&group);
+                drop(taken);
+                results.lock().unwrap_or_else(PoisonError::into_inner).extend(numbers.iter().zip(read));
+            }
+        };
+        thread::scope(|scope| {
+            // Where the system does not have any more threads, fewer are used.
+            let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
+            (1..self.threads.min(groups.len())).all(|_| more());
+            take();
+        });
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(number, _)| *number);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    /// The numbers of the containers that are read together. Those of similar sizes are: the hash of a large one would go on
+    /// alone when the others are done.
+    fn groups(&self, containers: &[&FoundContainer<'_>]) -> Vec<Vec<usize>> {
+        let mut numbers: Vec<usize> = (0..containers.len()).collect();
+        numbers.sort_by_key(|number| containers[*number].plain_size());
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        let mut bytes = 0;
+        for number in numbers {
+            let size = containers[number].plain_size();
+            match groups.last_mut() {
+                Some(group) if group.len() < SIDE_BY_SIDE && bytes + size <= self.group_bytes => group.push(number),
+                _ => {
+                    groups.push(vec![number]);
+                    bytes = 0;
+                }
+            }
+            bytes += size;
+        }
+        // The largest first, so that no thread is left with them at the end.
+        groups.reverse();
+        groups
+    }
+}
+
+/// Bytes of a group without compression.
+fn unpacked_size(group: &[&FoundContainer<'_>]) -> u64 {
+    group.iter().map(|container| container.plain_size()).sum()
 }
