@@ -8,6 +8,7 @@ use crate::finding::{
     BANK_MODE, CLAUSE, CONTROL_FLOW, DESCRIPTOR, ENCODING, HAZARD, LintRule, MATRIX_DISTANCE, MODE_DISTANCE,
     MULTICAST_MASK, REGISTERS, WAIT,
 };
+use hotswap_hazards::distance::{DistanceTarget, UNCHECKED};
 use hotswap_hazards::{HazardRule, InstClass, Requirement, Stepping, rules_for};
 use hotswap_isa::{Feature, Isa, Target};
 
@@ -66,13 +67,26 @@ fn unjudged_for_reason(what: &str) -> RuleJudgment {
 
 fn judge_hazards(isa: Isa) -> RuleJudgment {
     if Stepping::of_isa(isa).is_none() {
-        return RuleJudgment::NotJudged("the hazard table has no rows for this processor".to_owned());
+        return judge_distances(isa);
     }
     let rows = rules_for(isa).filter_map(|row| Some(format!("{}: {}", row.name, unchecked_reason(row)?)));
     match rows.collect::<Vec<_>>() {
         left if left.is_empty() => RuleJudgment::Judged,
         left => RuleJudgment::NotJudged(format!("rows without a check: {}", left.join("; "))),
     }
+}
+
+/// Processors before GFX12.5 have rows of the table of distances, and hazards without a row.
+fn judge_distances(isa: Isa) -> RuleJudgment {
+    let Some(target) = DistanceTarget::of_isa(isa) else {
+        return unjudged_for_reason("the hazard table has no rows for this processor");
+    };
+    let left: Vec<&str> =
+        UNCHECKED.iter().filter(|hazard| hazard.targets.contains(&target)).map(|hazard| hazard.text).collect();
+    if left.is_empty() {
+        return RuleJudgment::Judged;
+    }
+    RuleJudgment::NotJudged(format!("hazards without a row: {}", left.join("; ")))
 }
 
 /// A row of the hazard table for a target, with the rule that finds its faults.

@@ -1,0 +1,92 @@
+//! The table of distances in wait states.
+
+use super::{DistanceClass, DistanceRule, DistanceTarget, JointRegister};
+
+const GFX9: &[DistanceTarget] = &[
+    DistanceTarget::Gfx900,
+    DistanceTarget::Gfx908,
+    DistanceTarget::Gfx90a,
+    DistanceTarget::Gfx942,
+    DistanceTarget::Gfx950,
+];
+const BEFORE_GFX940: &[DistanceTarget] =
+    &[DistanceTarget::Gfx900, DistanceTarget::Gfx908, DistanceTarget::Gfx90a];
+const GFX940: &[DistanceTarget] = &[DistanceTarget::Gfx942, DistanceTarget::Gfx950];
+const FROM_GFX90A: &[DistanceTarget] =
+    &[DistanceTarget::Gfx90a, DistanceTarget::Gfx942, DistanceTarget::Gfx950];
+const GFX950: &[DistanceTarget] = &[DistanceTarget::Gfx950];
+
+const VMEM: &str = "LLVM GCNHazardRecognizer::checkVMEMHazards, VmemSgprWaitStates";
+const DPP: &str = "LLVM GCNHazardRecognizer::checkDPPHazards, DppVgprWaitStates, DppExecWaitStates";
+const DIV_FMAS: &str = "LLVM GCNHazardRecognizer::checkDivFMasHazards, DivFMasWaitStates";
+const LANE: &str = "LLVM GCNHazardRecognizer::checkRWLaneHazards, RWLaneWaitStates";
+const SETREG: &str = "LLVM GCNHazardRecognizer::checkSetRegHazards, checkGetRegHazards";
+const M0: &str = "LLVM GCNHazardRecognizer::checkReadM0Hazards, ReadM0WaitStates";
+const STORE: &str = "LLVM GCNHazardRecognizer::checkVALUHazardsHelper, createsVALUHazard";
+const VALU: &str = "LLVM GCNHazardRecognizer::checkVALUHazards";
+
+const fn distance_row(
+    name: &'static str,
+    (producer, consumer): (DistanceClass, DistanceClass),
+    joint: JointRegister,
+    wait_states: u8,
+    targets: &'static [DistanceTarget],
+    source: &'static str,
+) -> DistanceRule {
+    DistanceRule { name, producer, consumer, joint, wait_states, targets, source }
+}
+
+use DistanceClass as Class;
+use JointRegister as Joint;
+
+/// The rows.
+#[rustfmt::skip]
+pub const DISTANCES: &[DistanceRule] = &[
+    distance_row("sgpr-vmem", (Class::Vector, Class::VectorMemory), Joint::Scalar, 5, GFX9, VMEM),
+    distance_row("vgpr-dpp", (Class::Vector, Class::Dpp), Joint::Vector, 2, GFX9, DPP),
+    distance_row("exec-dpp", (Class::Vector, Class::Dpp), Joint::Exec, 5, GFX9, DPP),
+    distance_row("vcc-div-fmas", (Class::Vector, Class::DivFmas), Joint::Vcc, 4, GFX9, DIV_FMAS),
+    distance_row("sgpr-lane-select", (Class::Vector, Class::SelectsLane), Joint::LaneSelect, 4, GFX9, LANE),
+    distance_row("setreg-getreg", (Class::SetsRegister, Class::GetsRegister), Joint::Hardware, 2, GFX9, SETREG),
+    distance_row("setreg-setreg", (Class::SetsRegister, Class::SetsRegister), Joint::Hardware, 2, GFX9, SETREG),
+    distance_row("m0-read", (Class::Scalar, Class::ReadsM0), Joint::M0, 1, GFX9, M0),
+    distance_row("store-data", (Class::WideStore, Class::Vector), Joint::StoredData, 1, BEFORE_GFX940, STORE),
+    distance_row("store-data-2", (Class::WideStore, Class::Vector), Joint::StoredData, 2, GFX940, STORE),
+    distance_row("trans-vector", (Class::Trans, Class::VectorBesideTrans), Joint::Vector, 1, GFX940, VALU),
+    distance_row("shifted-result", (Class::ShiftedResult, Class::Vector), Joint::VectorInUse, 1, GFX940, VALU),
+    distance_row("sgpr-vector", (Class::Vector, Class::Vector), Joint::NamedScalar, 2, GFX940, VALU),
+    distance_row("vgpr-readlane", (Class::Vector, Class::ReadsLane), Joint::Vector, 1, GFX940, VALU),
+    distance_row("exec-lane", (Class::Vector, Class::AccessesLane), Joint::Exec, 4, GFX940, VALU),
+];
+
+/// A hazard of LLVM's for which the table has no row.
+#[derive(Debug, Clone, Copy)]
+pub struct UncheckedHazard {
+    /// Its name, and why it lacks a row.
+    pub text: &'static str,
+    /// The processors that have it.
+    pub targets: &'static [DistanceTarget],
+}
+
+/// What is left out.
+pub const UNCHECKED: &[UncheckedHazard] = &[
+    UncheckedHazard {
+        text: "soft clauses under XNACK: LLVM knows a clause by what it emitted last",
+        targets: GFX9,
+    },
+    UncheckedHazard { text: "s_rfe_b64: trap handlers are no code objects", targets: GFX9 },
+    UncheckedHazard { text: "results of dot products: the table has no rows of them yet", targets: FROM_GFX90A },
+    UncheckedHazard { text: "v_permlane after a write of EXEC or of its source: no rows yet", targets: GFX950 },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_names_of_their_own_and_sources() {
+        let names: std::collections::BTreeSet<&str> = DISTANCES.iter().map(|rule| rule.name).collect();
+        assert_eq!(names.len(), DISTANCES.len());
+        assert!(DISTANCES.iter().all(|rule| rule.source.contains("LLVM") && !rule.targets.is_empty()));
+    }
+}
