@@ -4,7 +4,7 @@
 //! `rows/ROW.s`, or `rows/ROW.CASE.s`, is code for gfx1250-strict. A comment `//fixed: INSTRUCTION` is what the mended
 //! code has in place of its line. With `HOTSWAP_BLESS=1` the table of the page is written.
 
-use hotswap_hazards::distance::DISTANCES;
+use hotswap_hazards::distance::{DISTANCES, MATRIX_DISTANCES};
 use hotswap_isa::Target;
 use hotswap_lint::{LintRule, RowJudgment, RuleJudgment, lint_object, row_judgments, rule_judgments};
 use hotswap_rewrite_exam::assembly::{Kernel, assemble_for};
@@ -146,7 +146,7 @@ fn table() -> String {
 /// The rows of the table of distances.
 fn distance_table() -> String {
     let mut text = "\n| row of the table of distances | wait states | targets |\n|---|---|---|\n".to_owned();
-    for rule in DISTANCES {
+    for rule in DISTANCES.iter().chain(MATRIX_DISTANCES) {
         let targets: Vec<&str> = rule.targets.iter().map(|target| target.processor()).collect();
         text += &format!("| `{}` | {} | {} |\n", rule.name, rule.wait_states, targets.join(", "));
     }

@@ -6,11 +6,13 @@
 //! Absent on purpose: paths through calls, which take longer than any distance, and registers that the index mode of gfx9
 //! selects.
 
-use crate::finding::{HAZARD, LintFinding};
+use crate::finding::{HAZARD, LintFinding, MATRIX_DISTANCE};
 use crate::unit::LintUnit;
-use hotswap_hazards::distance::{DistanceRule, distances_for, wait_states};
-use hotswap_isa::Inst;
+use hotswap_hazards::distance::{
+    DistanceClass, DistanceRule, JointRegister, MATRIX_DISTANCES, distances_for, wait_states,
+};
 use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::{Inst, Isa};
 use hotswap_program::BlockExit;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,32 +52,22 @@ impl FunctionWalk<'_, '_> {
     }
 
     fn check_block(&mut self, block: usize, rules: &[&'static DistanceRule], findings: &mut Vec<LintFinding>) {
-        let isa = self.unit.isa();
         for index in 0..self.block_code(block).len() {
-            let producer = self.block_code(block)[index].1;
-            let asked: Vec<&DistanceRule> =
-                rules.iter().filter(|rule| rule.producer.contains(&producer, isa)).copied().collect();
-            if !asked.is_empty() {
-                self.walk_paths(PathPlace { block, index: index + 1, since: 0 }, &producer, &asked, findings);
+            let from = AskedProducer::new(self.block_code(block)[index].1, rules, self.unit.isa());
+            if from.most > 0 {
+                self.walk_paths(PathPlace { block, index: index + 1, since: 0 }, &from, findings);
             }
         }
     }
 
     /// Walks all paths from a place; a block is visited again if it is reached with fewer wait states on the path.
-    fn walk_paths(
-        &mut self,
-        from: PathPlace,
-        producer: &Inst,
-        asked: &[&'static DistanceRule],
-        findings: &mut Vec<LintFinding>,
-    ) {
-        let most = asked.iter().map(|rule| rule.wait_states).max().unwrap_or(0);
+    fn walk_paths(&mut self, from: PathPlace, producer: &AskedProducer, findings: &mut Vec<LintFinding>) {
         let mut least: BTreeMap<usize, u8> = BTreeMap::new();
         let mut work = vec![from];
         while let Some(place) = work.pop() {
-            let since = self.walk_block(place, producer, asked, findings);
+            let since = self.walk_block(place, producer, findings);
             let function = &self.unit.program.functions[self.number];
-            if since >= most || matches!(function.exit(place.block), BlockExit::Call) {
+            if since >= producer.most || matches!(function.exit(place.block), BlockExit::Call) {
                 continue;
             }
             for next in function.successors(place.block).iter().map(|next| *next as usize) {
@@ -89,33 +81,64 @@ impl FunctionWalk<'_, '_> {
     }
 
     /// Walks a block to its end, or until every distance is reached; the result is the wait states on the path.
-    fn walk_block(
-        &mut self,
-        place: PathPlace,
-        producer: &Inst,
-        asked: &[&'static DistanceRule],
-        findings: &mut Vec<LintFinding>,
-    ) -> u8 {
-        let most = asked.iter().map(|rule| rule.wait_states).max().unwrap_or(0);
+    fn walk_block(&mut self, place: PathPlace, producer: &AskedProducer, findings: &mut Vec<LintFinding>) -> u8 {
+        let isa = self.unit.isa();
         let mut since = place.since;
         for index in place.index..self.block_code(place.block).len() {
-            if since >= most {
+            if since >= producer.most {
                 break;
             }
             let (at, consumer, _) = self.block_code(place.block)[index];
-            for rule in asked.iter().filter(|rule| since < rule.wait_states) {
-                if rule.concerns_pair(self.unit.isa(), producer, &consumer) && self.told.insert((at, rule.name)) {
-                    findings.push(too_close(self.unit, at, producer, rule, since));
+            for asked in producer.asked.iter().filter(|asked| since < asked.needed) {
+                let concerned = asked.rule.concerns_pair(isa, &producer.inst, &consumer);
+                if concerned && self.told.insert((at, asked.rule.name)) {
+                    findings.push(asked.finding(self.unit, at, &producer.inst, since));
                 }
             }
-            since = since.saturating_add(wait_states(&consumer));
+            if producer.is_replaced(&consumer, isa) {
+                return producer.most;
+            }
+            since = since.saturating_add(wait_states(&consumer, isa));
         }
         since
     }
 }
 
-fn too_close(unit: &LintUnit<'_>, at: u32, producer: &Inst, rule: &DistanceRule, since: u8) -> LintFinding {
-    let (first, needed) = (producer.mnemonic(), rule.wait_states);
-    let what = format!("{since} wait states follow `{first}`, and {needed} are needed ({})", rule.name);
-    LintFinding::at_offset(&HAZARD, unit, at, what)
+/// An instruction with the rows that ask for a distance after it, each with its wait states.
+struct AskedProducer {
+    inst: Inst,
+    asked: Vec<AskedDistance>,
+    most: u8,
+}
+
+/// A row with the wait states that it asks for.
+struct AskedDistance {
+    rule: &'static DistanceRule,
+    needed: u8,
+}
+
+impl AskedProducer {
+    fn new(inst: Inst, rules: &[&'static DistanceRule], isa: Isa) -> Self {
+        let own = rules.iter().copied().filter(|rule| rule.producer.contains(&inst, isa));
+        let asked: Vec<AskedDistance> =
+            own.map(|rule| AskedDistance { rule, needed: rule.wait_states.after_instruction(&inst, isa) }).collect();
+        let most = asked.iter().map(|asked| asked.needed).max().unwrap_or(0);
+        Self { inst, asked, most }
+    }
+
+    /// Whether a later matrix instruction writes the result of this one: LLVM asks for the distance from the later one.
+    fn is_replaced(&self, later: &Inst, isa: Isa) -> bool {
+        let are_matrix = [&self.inst, later].into_iter().all(|inst| DistanceClass::Matrix.contains(inst, isa));
+        are_matrix && JointRegister::Overwritten.joins_pair(isa, &self.inst, later)
+    }
+}
+
+impl AskedDistance {
+    fn finding(&self, unit: &LintUnit<'_>, at: u32, producer: &Inst, since: u8) -> LintFinding {
+        let (first, needed, row) = (producer.mnemonic(), self.needed, self.rule.name);
+        let counted = if self.rule.producer == DistanceClass::Wmma { "vector instructions" } else { "wait states" };
+        let what = format!("{since} {counted} follow `{first}`, and {needed} are needed ({row})");
+        let is_matrix = MATRIX_DISTANCES.iter().any(|rule| rule.name == row);
+        LintFinding::at_offset(if is_matrix { &MATRIX_DISTANCE } else { &HAZARD }, unit, at, what)
+    }
 }

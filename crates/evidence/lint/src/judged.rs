@@ -51,12 +51,7 @@ fn matrix_distance(isa: Isa) -> RuleJudgment {
     match Stepping::of_isa(isa) {
         Some(Stepping::Gfx1250Strict) => RuleJudgment::Judged,
         Some(_) => unjudged_for_reason("the distances of this stepping are not in the hazard table"),
-        None if isa.has(Feature::MaiInsts) => {
-            unjudged_for_reason("the hazard table has no matrix instructions of MFMA")
-        }
-        None if isa.has(Feature::Gfx11Insts) => {
-            unjudged_for_reason("the hazard table has no matrix instructions before GFX12.5")
-        }
+        None if isa.has(Feature::MaiInsts) || isa.has(Feature::Gfx11Insts) => RuleJudgment::Judged,
         None => RuleJudgment::NotConcerned,
     }
 }
@@ -79,7 +74,9 @@ fn judge_hazards(isa: Isa) -> RuleJudgment {
 /// Processors before GFX12.5 have rows of the table of distances, and hazards without a row.
 fn judge_distances(isa: Isa) -> RuleJudgment {
     let Some(target) = DistanceTarget::of_isa(isa) else {
-        return unjudged_for_reason("the hazard table has no rows for this processor");
+        return unjudged_for_reason(
+            "LLVM waits by counters and by scalar instructions there, and the table has no such rows",
+        );
     };
     let left: Vec<&str> =
         UNCHECKED.iter().filter(|hazard| hazard.targets.contains(&target)).map(|hazard| hazard.text).collect();
