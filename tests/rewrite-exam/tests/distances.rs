@@ -25,7 +25,7 @@ struct InstructionPair {
 
 /// LLVM looks back over so many wait states: where gfx950 needs 20, the row has no more.
 const LOOK_BACK: u64 = 19;
-/// The row of gfx90a that has one less than LLVM's 19, as kernels of rocBLAS.
+/// The row of gfx90a that has one less than LLVM's 19, as kernels of hipBLASLt.
 const SHORTER_ROW: &str = "mfma-read-90a";
 
 /// The wait states of the row where LLVM inserts so many.
@@ -125,26 +125,38 @@ fn states_of_row(rule: &DistanceRule, count: u64) -> bool {
     }
 }
 
+/// Checks that LLVM inserts the wait states of the rows, the same in both versions; they are the result, by pair.
+fn check_rows(
+    bench: &Workbench,
+    processor: &str,
+    pairs: &[&InstructionPair],
+    rows: &BTreeMap<&str, &DistanceRule>,
+    problems: &mut Vec<String>,
+) -> Vec<u64> {
+    let inserted = inserted_wait_states(bench, 24, processor, pairs);
+    if inserted_wait_states(bench, 23, processor, pairs) != inserted {
+        problems.push(format!("{processor}: LLVM 23 inserts other wait states than LLVM 24"));
+    }
+    let counts: Vec<u64> = pairs.iter().map(|pair| states_in_row(&pair.row, inserted[&pair.kernel])).collect();
+    let wrong = pairs.iter().zip(&counts).filter(|(pair, count)| {
+        let is_of_row = states_of_row(rows[pair.row.as_str()], **count);
+        **count == 0 || !is_of_row
+    });
+    problems.extend(wrong.map(|(pair, count)| format!("{processor}: {}: LLVM inserts {count}", pair.kernel)));
+    counts
+}
+
 fn check_target(bench: &Workbench, processor: &str, pairs: &[InstructionPair], problems: &mut Vec<String>) -> usize {
     let isa = Isa::new(Target::find(processor).unwrap());
     let rows: BTreeMap<&str, &DistanceRule> = distances_for(isa).map(|rule| (rule.name, rule)).collect();
     let own: Vec<&InstructionPair> = pairs.iter().filter(|pair| rows.contains_key(pair.row.as_str())).collect();
     let without = rows.keys().filter(|row| !own.iter().any(|pair| pair.row == **row));
     problems.extend(without.map(|row| format!("{processor}: {row}: no fault is planted")));
-    let needed = inserted_wait_states(bench, 24, processor, &own);
-    if inserted_wait_states(bench, 23, processor, &own) != needed {
-        problems.push(format!("{processor}: LLVM 23 inserts other wait states than LLVM 24"));
-    }
-    for pair in &own {
-        let count = states_in_row(&pair.row, needed[&pair.kernel]);
-        if count == 0 || !states_of_row(rows[pair.row.as_str()], count) {
-            problems.push(format!("{processor}: {}: LLVM inserts {count}", pair.kernel));
-        }
-    }
-    let distance = |pair: &InstructionPair| states_in_row(&pair.row, needed[&pair.kernel]);
-    let close: Vec<Kernel> = own.iter().map(|pair| pair.counted_kernel(distance(pair).saturating_sub(1))).collect();
-    let far = own.iter().map(|pair| pair.kernel(distance(pair))).collect::<Vec<Kernel>>();
-    let counted: Vec<Kernel> = own.iter().map(|pair| pair.counted_kernel(distance(pair))).collect();
+    let counts = check_rows(bench, processor, &own, &rows, problems);
+    let numbered = || own.iter().zip(&counts);
+    let close: Vec<Kernel> = numbered().map(|(pair, count)| pair.counted_kernel(count.saturating_sub(1))).collect();
+    let far: Vec<Kernel> = numbered().map(|(pair, count)| pair.kernel(*count)).collect();
+    let counted: Vec<Kernel> = numbered().map(|(pair, count)| pair.counted_kernel(*count)).collect();
     let seen = found(bench, processor, &close, &own);
     let missed = own.iter().filter(|pair| !seen.contains(&pair.kernel));
     problems.extend(missed.map(|pair| format!("{processor}: {} is not found: {:?}", pair.kernel, pair.assembly)));
@@ -162,4 +174,48 @@ fn every_distance_is_llvms_and_has_a_planted_fault_that_is_found() {
     let counts = TARGETS.map(|processor| check_target(&bench, processor, &pairs, &mut problems));
     say(&format!("distances in wait states: {} faults for {} targets", counts.iter().sum::<usize>(), TARGETS.len()));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Code in which the distance is too small on one of several paths: a line `INSTRUCTION //fixed` mends it.
+const ON_ONE_PATH: [(&str, &str); 3] = [
+    (
+        "branch_around",
+        "v_readfirstlane_b32 s4, v0\ns_cbranch_scc1 .Lplace\ns_nop 7\n.Lplace:\ns_nop 3 //fixed\n\
+         buffer_load_dword v1, off, s[4:7], 0\n",
+    ),
+    (
+        "loop_carried",
+        ".Lplace:\nbuffer_load_dword v1, off, s[4:7], 0\nv_readfirstlane_b32 s4, v0\ns_nop 3 //fixed\n\
+         s_cbranch_scc1 .Lplace\n",
+    ),
+    (
+        "second_way_is_shorter",
+        "v_mov_b32_e32 v1, v2\ns_cbranch_scc1 .Lplace\ns_nop 1\ns_branch .Lplace\n.Lplace:\ns_nop 0 //fixed\n\
+         v_mov_b32_dpp v3, v1 quad_perm:[0,0,0,0] row_mask:0xf bank_mask:0xf\n",
+    ),
+];
+
+fn path_kernels(is_mended: bool) -> Vec<Kernel> {
+    let kernel = |(name, code): &(&str, &str)| {
+        let lines = code.lines().filter(|line| is_mended || !line.ends_with(" //fixed"));
+        let code: String = lines.map(|line| format!("{}\n", line.trim_end_matches(" //fixed"))).collect();
+        let code = format!("{name}:\n{code}s_nop 7\ns_endpgm\n").replace(".Lplace", &format!(".L{name}_place"));
+        Kernel { name: (*name).to_owned(), code }
+    };
+    ON_ONE_PATH.iter().map(kernel).collect()
+}
+
+#[test]
+fn the_path_with_the_fewest_wait_states_counts() {
+    let Some(bench) = Workbench::with_llvm(24, "distances on paths") else { return };
+    for (is_mended, expected) in [(false, ON_ONE_PATH.len()), (true, 0)] {
+        let [_, (_, made)] = assemble_for(&bench, "gfx90a", "paths", &path_kernels(is_mended));
+        let found: BTreeSet<String> = lint_object(&made)
+            .unwrap()
+            .into_iter()
+            .filter(|one| one.rule.id == "hazard")
+            .filter_map(|one| one.function)
+            .collect();
+        assert_eq!(found.len(), expected, "mended: {is_mended}: {found:?}");
+    }
 }

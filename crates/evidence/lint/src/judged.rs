@@ -51,7 +51,7 @@ fn matrix_distance(isa: Isa) -> RuleJudgment {
     match Stepping::of_isa(isa) {
         Some(Stepping::Gfx1250Strict) => RuleJudgment::Judged,
         Some(_) => unjudged_for_reason("the distances of this stepping are not in the hazard table"),
-        None if isa.has(Feature::MaiInsts) || isa.has(Feature::Gfx11Insts) => RuleJudgment::Judged,
+        None if isa.has(Feature::MaiInsts) || isa.has(Feature::Gfx11Insts) => judge_distances(isa, true),
         None => RuleJudgment::NotConcerned,
     }
 }
@@ -62,7 +62,7 @@ fn unjudged_for_reason(what: &str) -> RuleJudgment {
 
 fn judge_hazards(isa: Isa) -> RuleJudgment {
     if Stepping::of_isa(isa).is_none() {
-        return judge_distances(isa);
+        return judge_distances(isa, false);
     }
     let rows = rules_for(isa).filter_map(|row| Some(format!("{}: {}", row.name, unchecked_reason(row)?)));
     match rows.collect::<Vec<_>>() {
@@ -72,18 +72,17 @@ fn judge_hazards(isa: Isa) -> RuleJudgment {
 }
 
 /// Processors before GFX12.5 have rows of the table of distances, and hazards without a row.
-fn judge_distances(isa: Isa) -> RuleJudgment {
+fn judge_distances(isa: Isa, is_matrix: bool) -> RuleJudgment {
     let Some(target) = DistanceTarget::of_isa(isa) else {
         return unjudged_for_reason(
             "LLVM waits by counters and by scalar instructions there, and the table has no such rows",
         );
     };
-    let left: Vec<&str> =
-        UNCHECKED.iter().filter(|hazard| hazard.targets.contains(&target)).map(|hazard| hazard.text).collect();
-    if left.is_empty() {
-        return RuleJudgment::Judged;
+    let own = UNCHECKED.iter().filter(|hazard| hazard.is_matrix == is_matrix && hazard.targets.contains(&target));
+    match own.map(|hazard| hazard.text).collect::<Vec<_>>() {
+        left if left.is_empty() => RuleJudgment::Judged,
+        left => RuleJudgment::NotJudged(format!("hazards without a row: {}", left.join("; "))),
     }
-    RuleJudgment::NotJudged(format!("hazards without a row: {}", left.join("; ")))
 }
 
 /// A row of the hazard table for a target, with the rule that finds its faults.

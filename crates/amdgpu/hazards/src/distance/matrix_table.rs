@@ -1,7 +1,7 @@
 //! Distances after and before the matrix instructions of gfx9 (MFMA), and between those of GFX11 and GFX12 (WMMA). C is the addend, A and B are the inputs.
 //!
 //! LLVM looks back over 19 wait states at most: where gfx950 needs 20, 19 are asked for. Kernels of
-//! rocBLAS for gfx90a that are written by hand read a result of sixteen passes after 18 wait states, LLVM's after 19.
+//! hipBLASLt for gfx90a that are written by hand read a result of sixteen passes after 18 wait states, LLVM's after 19.
 
 use super::table::{FROM_GFX90A, GFX940, GFX950, distance_row};
 use super::{DistanceClass as Class, DistanceRule, DistanceTarget, JointRegister as Joint, MatrixKind, WaitStates};
