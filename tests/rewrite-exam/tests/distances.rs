@@ -64,7 +64,7 @@ impl InstructionPair {
     fn counted_kernel(&self, wait_states: u64) -> Kernel {
         let many = "\ts_nop 0\n".repeat(wait_states as usize);
         let mut between = "\ts_nop 7\n".repeat(wait_states as usize / 8);
-        if wait_states % 8 > 0 {
+        if !wait_states.is_multiple_of(8) {
             between += &format!("\ts_nop {}\n", wait_states % 8 - 1);
         }
         let Kernel { name, code } = self.kernel(wait_states);
