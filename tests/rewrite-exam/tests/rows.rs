@@ -4,6 +4,7 @@
 //! `rows/ROW.s`, or `rows/ROW.CASE.s`, is code for gfx1250-strict. A comment `//fixed: INSTRUCTION` is what the mended
 //! code has in place of its line. With `HOTSWAP_BLESS=1` the table of the page is written.
 
+use hotswap_hazards::distance::{DISTANCES, MATRIX_DISTANCES};
 use hotswap_isa::Target;
 use hotswap_lint::{LintRule, RowJudgment, RuleJudgment, lint_object, row_judgments, rule_judgments};
 use hotswap_rewrite_exam::assembly::{Kernel, assemble_for};
@@ -138,6 +139,16 @@ fn table() -> String {
         let of_rule = rules.iter().find(|(other, _)| *other == rule).map_or("–", |(_, judgment)| cell(judgment));
         let other = second.iter().find(|one| one.row == row).map_or(of_rule, |one| cell(&one.judgment));
         text += &format!("| `{row}` | {requirement} | {other} | {} | `{}` |\n", cell(&judgment), rule.id);
+    }
+    text + &distance_table()
+}
+
+/// The rows of the table of distances.
+fn distance_table() -> String {
+    let mut text = "\n| row of the table of distances | wait states | targets |\n|---|---|---|\n".to_owned();
+    for rule in DISTANCES.iter().chain(MATRIX_DISTANCES) {
+        let targets: Vec<&str> = rule.targets.iter().map(|target| target.processor()).collect();
+        text += &format!("| `{}` | {} | {} |\n", rule.name, rule.wait_states, targets.join(", "));
     }
     text
 }

@@ -8,6 +8,7 @@ use crate::finding::{
     BANK_MODE, CLAUSE, CONTROL_FLOW, DESCRIPTOR, ENCODING, HAZARD, LintRule, MATRIX_DISTANCE, MODE_DISTANCE,
     MULTICAST_MASK, REGISTERS, WAIT,
 };
+use hotswap_hazards::distance::{DistanceTarget, UNCHECKED};
 use hotswap_hazards::{HazardRule, InstClass, Requirement, Stepping, rules_for};
 use hotswap_isa::{Feature, Isa, Target};
 
@@ -50,12 +51,7 @@ fn matrix_distance(isa: Isa) -> RuleJudgment {
     match Stepping::of_isa(isa) {
         Some(Stepping::Gfx1250Strict) => RuleJudgment::Judged,
         Some(_) => unjudged_for_reason("the distances of this stepping are not in the hazard table"),
-        None if isa.has(Feature::MaiInsts) => {
-            unjudged_for_reason("the hazard table has no matrix instructions of MFMA")
-        }
-        None if isa.has(Feature::Gfx11Insts) => {
-            unjudged_for_reason("the hazard table has no matrix instructions before GFX12.5")
-        }
+        None if isa.has(Feature::MaiInsts) || isa.has(Feature::Gfx11Insts) => judge_distances(isa, true),
         None => RuleJudgment::NotConcerned,
     }
 }
@@ -66,12 +62,26 @@ fn unjudged_for_reason(what: &str) -> RuleJudgment {
 
 fn judge_hazards(isa: Isa) -> RuleJudgment {
     if Stepping::of_isa(isa).is_none() {
-        return RuleJudgment::NotJudged("the hazard table has no rows for this processor".to_owned());
+        return judge_distances(isa, false);
     }
     let rows = rules_for(isa).filter_map(|row| Some(format!("{}: {}", row.name, unchecked_reason(row)?)));
     match rows.collect::<Vec<_>>() {
         left if left.is_empty() => RuleJudgment::Judged,
         left => RuleJudgment::NotJudged(format!("rows without a check: {}", left.join("; "))),
+    }
+}
+
+/// Processors before GFX12.5 have rows of the table of distances, and hazards without a row.
+fn judge_distances(isa: Isa, is_matrix: bool) -> RuleJudgment {
+    let Some(target) = DistanceTarget::of_isa(isa) else {
+        return unjudged_for_reason(
+            "LLVM waits by counters and by scalar instructions there, and the table has no such rows",
+        );
+    };
+    let own = UNCHECKED.iter().filter(|hazard| hazard.is_matrix == is_matrix && hazard.targets.contains(&target));
+    match own.map(|hazard| hazard.text).collect::<Vec<_>>() {
+        left if left.is_empty() => RuleJudgment::Judged,
+        left => RuleJudgment::NotJudged(format!("hazards without a row: {}", left.join("; "))),
     }
 }
 

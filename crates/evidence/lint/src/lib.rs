@@ -11,6 +11,7 @@
 mod against;
 mod banks;
 mod callers;
+mod distances;
 mod dual;
 mod encodings;
 mod finding;
@@ -64,6 +65,7 @@ pub fn report_object(data: &[u8]) -> Result<LintReport, Diagnostic> {
         banks::check_banks(&unit, &mut findings);
         masks::check_masks(&unit, &mut findings);
         matrix::check_hazards(&unit, &mut findings);
+        distances::check_distances(&unit, &mut findings);
         managed::check_managed(&unit, &mut findings);
         waits::check_waits(&unit, &mut findings);
         dual::check(&unit, &mut findings);

@@ -1,0 +1,127 @@
+//! The table of distances in wait states.
+
+use super::{DistanceClass, DistanceRule, DistanceTarget, JointRegister, WaitStates};
+
+const GFX9: &[DistanceTarget] = &[
+    DistanceTarget::Gfx900,
+    DistanceTarget::Gfx908,
+    DistanceTarget::Gfx90a,
+    DistanceTarget::Gfx942,
+    DistanceTarget::Gfx950,
+];
+const BEFORE_GFX940: &[DistanceTarget] = &[DistanceTarget::Gfx900, DistanceTarget::Gfx908, DistanceTarget::Gfx90a];
+pub(super) const GFX940: &[DistanceTarget] = &[DistanceTarget::Gfx942, DistanceTarget::Gfx950];
+pub(super) const FROM_GFX90A: &[DistanceTarget] =
+    &[DistanceTarget::Gfx90a, DistanceTarget::Gfx942, DistanceTarget::Gfx950];
+const GFX908: &[DistanceTarget] = &[DistanceTarget::Gfx908];
+const GFX90A: &[DistanceTarget] = &[DistanceTarget::Gfx90a];
+pub(super) const GFX950: &[DistanceTarget] = &[DistanceTarget::Gfx950];
+
+const FROM_GFX11: &[DistanceTarget] = &[DistanceTarget::Gfx11, DistanceTarget::Gfx12];
+
+const VMEM: &str = "LLVM GCNHazardRecognizer::checkVMEMHazards, VmemSgprWaitStates";
+const DPP: &str = "LLVM GCNHazardRecognizer::checkDPPHazards, DppVgprWaitStates, DppExecWaitStates";
+const DIV_FMAS: &str = "LLVM GCNHazardRecognizer::checkDivFMasHazards, DivFMasWaitStates";
+const LANE: &str = "LLVM GCNHazardRecognizer::checkRWLaneHazards, RWLaneWaitStates";
+const SETREG: &str = "LLVM GCNHazardRecognizer::checkSetRegHazards, checkGetRegHazards";
+const M0: &str = "LLVM GCNHazardRecognizer::checkReadM0Hazards, ReadM0WaitStates";
+const STORE: &str = "LLVM GCNHazardRecognizer::checkVALUHazardsHelper, createsVALUHazard";
+const VALU: &str = "LLVM GCNHazardRecognizer::checkVALUHazards";
+
+pub(super) const fn distance_row(
+    name: &'static str,
+    (producer, consumer): (DistanceClass, DistanceClass),
+    joint: JointRegister,
+    wait_states: u8,
+    targets: &'static [DistanceTarget],
+    source: &'static str,
+) -> DistanceRule {
+    DistanceRule { name, producer, consumer, joint, wait_states: WaitStates::Always(wait_states), targets, source }
+}
+
+use DistanceClass as Class;
+use JointRegister as Joint;
+
+/// The rows.
+#[rustfmt::skip]
+pub const DISTANCES: &[DistanceRule] = &[
+    distance_row("sgpr-vmem", (Class::Vector, Class::VectorMemory), Joint::Scalar, 5, GFX9, VMEM),
+    distance_row("vgpr-dpp", (Class::Vector, Class::Dpp), Joint::Vector, 2, GFX9, DPP),
+    distance_row("exec-dpp", (Class::Vector, Class::Dpp), Joint::Exec, 5, GFX9, DPP),
+    distance_row("vcc-div-fmas", (Class::Vector, Class::DivFmas), Joint::Vcc, 4, GFX9, DIV_FMAS),
+    distance_row("sgpr-lane-select", (Class::Vector, Class::SelectsLane), Joint::LaneSelect, 4, GFX9, LANE),
+    distance_row("setreg-getreg", (Class::SetsRegister, Class::GetsRegister), Joint::Hardware, 2, GFX9, SETREG),
+    distance_row("setreg-setreg", (Class::SetsRegister, Class::SetsRegister), Joint::Hardware, 2, GFX9, SETREG),
+    distance_row("m0-read", (Class::Scalar, Class::ReadsM0), Joint::M0, 1, GFX9, M0),
+    distance_row("store-data", (Class::WideStore, Class::Vector), Joint::StoredData, 1, BEFORE_GFX940, STORE),
+    distance_row("store-data-2", (Class::WideStore, Class::Vector), Joint::StoredData, 2, GFX940, STORE),
+    distance_row("trans-vector", (Class::Trans, Class::VectorBesideTrans), Joint::Vector, 1, GFX940, VALU),
+    distance_row("shifted-result", (Class::ShiftedResult, Class::Vector), Joint::VectorInUse, 1, GFX940, VALU),
+    distance_row("vgpr-readlane", (Class::Vector, Class::ReadsLane), Joint::Vector, 1, GFX940, VALU),
+];
+
+/// A hazard of LLVM's for which the table has no row.
+#[derive(Debug, Clone, Copy)]
+pub struct UncheckedHazard {
+    /// Its name, and why it lacks a row.
+    pub text: &'static str,
+    /// Whether it is about a matrix instruction.
+    pub is_matrix: bool,
+    /// The processors that have it.
+    pub targets: &'static [DistanceTarget],
+}
+
+const fn unchecked(text: &'static str, targets: &'static [DistanceTarget]) -> UncheckedHazard {
+    UncheckedHazard { text, is_matrix: false, targets }
+}
+
+const fn unchecked_matrix(text: &'static str, targets: &'static [DistanceTarget]) -> UncheckedHazard {
+    UncheckedHazard { text, is_matrix: true, targets }
+}
+
+/// What is left out. Kernels that are written by hand and run on these GPUs do with less than some rows of LLVM's, so that a
+/// finding would be no fault.
+pub const UNCHECKED: &[UncheckedHazard] = &[
+    unchecked("soft clauses under XNACK: LLVM knows a clause by what it emitted last", GFX9),
+    unchecked("s_rfe_b64: trap handlers are no code objects", GFX9),
+    unchecked("EXEC that v_cmpx writes before memory (LLVM: 5): rocBLAS's kernels for gfx942 do without", GFX9),
+    unchecked_matrix(
+        "a vector result that memory reads behind a move of an accumulation register: it depends on three instructions",
+        GFX908,
+    ),
+    unchecked_matrix(
+        "a vector result that memory reads behind a matrix instruction of 64-bit floats: it depends on three instructions",
+        GFX90A,
+    ),
+    unchecked_matrix(
+        "a vector register that a vector instruction writes before a matrix instruction (LLVM: 2): hipBLASLt's kernels for \
+         gfx90a have 1",
+        FROM_GFX90A,
+    ),
+    unchecked(
+        "a scalar register that a vector instruction writes and another reads (LLVM: 2): rocBLAS's kernels for gfx942 have 0",
+        GFX940,
+    ),
+    unchecked("EXEC that v_cmpx writes before v_readlane (LLVM: 4): hipSPARSELt's kernels for gfx950 have 2", GFX940),
+    unchecked("results of dot products: the table has no rows of them", FROM_GFX90A),
+    unchecked("v_permlane after a write of EXEC or of its source: the table has no rows of it", GFX950),
+    unchecked(
+        "results of transcendental instructions, EXEC between two results, LDS parameters, lane masks and others: LLVM \
+         waits by counters (s_waitcnt_depctr, s_wait_alu) there",
+        FROM_GFX11,
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::MATRIX_DISTANCES;
+    use super::*;
+
+    #[test]
+    fn rows_have_names_of_their_own_and_sources() {
+        let all: Vec<&DistanceRule> = DISTANCES.iter().chain(MATRIX_DISTANCES).collect();
+        let names: std::collections::BTreeSet<&str> = all.iter().map(|rule| rule.name).collect();
+        assert_eq!(names.len(), all.len());
+        assert!(all.iter().all(|rule| rule.source.contains("LLVM") && !rule.targets.is_empty()));
+    }
+}

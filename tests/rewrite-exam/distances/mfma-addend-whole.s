@@ -1,0 +1,2 @@
+	v_mfma_f32_4x4x4_16b_f16 v[64:67], v[4:5], v[6:7], v[32:35] //mir: $vgpr64_vgpr65_vgpr66_vgpr67 = V_MFMA_F32_4X4X4F16_vgprcd_e64 $vgpr4_vgpr5, $vgpr6_vgpr7, $vgpr32_vgpr33_vgpr34_vgpr35, 0, 0, 0, implicit $mode, implicit $exec
+	v_mfma_f32_4x4x4_16b_f16 v[64:67], v[10:11], v[12:13], v[64:67] //mir: $vgpr64_vgpr65_vgpr66_vgpr67 = V_MFMA_F32_4X4X4F16_vgprcd_e64 $vgpr10_vgpr11, $vgpr12_vgpr13, $vgpr64_vgpr65_vgpr66_vgpr67, 0, 0, 0, implicit $mode, implicit $exec
