@@ -52,7 +52,7 @@ const ROWS: &[FigureRow] = &[
     row("crates/emulation/emulator", 11, 29, 7),
     row("crates/emulation/hsa-emulated", 4, 12, 25),
     row("crates/evidence/check", 11, 13, 5),
-    row("crates/evidence/lint", 28, 39, 5),
+    row("crates/evidence/lint", 28, 38, 5),
     row("crates/products/hotswap", 104, 82, 19),
     row("crates/products/libhotswap", 5, 7, 0),
     row("crates/profile/coverage", 2, 7, 7),

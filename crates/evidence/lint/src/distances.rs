@@ -7,11 +7,10 @@
 //! selects.
 
 use crate::finding::{HAZARD, LintFinding, MATRIX_DISTANCE};
-use crate::unit::LintUnit;
+use crate::unit::{BankedInst, LintUnit};
 use hotswap_hazards::distance::{
     DistanceClass, DistanceRule, JointRegister, MATRIX_DISTANCES, distances_for, wait_states,
 };
-use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::BlockExit;
 use std::cell::OnceCell;
@@ -33,7 +32,7 @@ pub(crate) fn check_distances(unit: &LintUnit<'_>, findings: &mut Vec<LintFindin
 struct FunctionWalk<'c, 'a> {
     unit: &'c LintUnit<'a>,
     number: usize,
-    blocks: Vec<OnceCell<Vec<(u32, Inst, VgprBanks)>>>,
+    blocks: Vec<OnceCell<Vec<BankedInst>>>,
     /// Places with a finding of a row: one is enough.
     told: BTreeSet<(u32, &'static str)>,
 }
@@ -47,7 +46,7 @@ struct PathPlace {
 }
 
 impl FunctionWalk<'_, '_> {
-    fn block_code(&self, block: usize) -> &[(u32, Inst, VgprBanks)] {
+    fn block_code(&self, block: usize) -> &[BankedInst] {
         self.blocks[block].get_or_init(|| self.unit.block_code(self.number, block))
     }
 

@@ -8,12 +8,9 @@
 //! another uses: LLVM waits there by the kind of both.
 
 use crate::finding::{HAZARD, LintFinding};
-use crate::unit::{LintUnit, sets_sched_mode};
+use crate::unit::{BankedInst, LintUnit, sets_sched_mode};
 use hotswap_hazards::{BankedInstruction, HazardRule, InstClass, Requirement, rules_for, wait_alu};
-use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Name};
-
-type BankedInst = (u32, Inst, VgprBanks);
 
 /// Checks the rows in every block.
 pub(crate) fn check_managed(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {

@@ -5,7 +5,7 @@
 //! twice; the numbers are the table's ([`hotswap_hazards`]).
 
 use crate::finding::{HAZARD, LintFinding, LintRule, MATRIX_DISTANCE, MODE_DISTANCE};
-use crate::unit::LintUnit;
+use crate::unit::{BankedInst, LintUnit};
 use hotswap_hazards::{BankedInstruction, HazardRule, InstClass, Overlap, Requirement, Spacing, rules_for};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::bank_role;
@@ -13,8 +13,6 @@ use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Class, Flag, Inst, Isa, Name, OperandValue};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
-
-type BankedInst = (u32, Inst, VgprBanks);
 
 pub(crate) fn check_hazards(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
     let rows: Vec<&HazardRule> = rules_for(unit.isa()).filter(|row| is_judged(row)).collect();

@@ -9,6 +9,9 @@ use hotswap_report::Diagnostic;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+/// An instruction with its offset and the bank mode before it.
+pub(crate) type BankedInst = (u32, Inst, VgprBanks);
+
 pub(crate) struct LintUnit<'a> {
     /// Number of the section in the file's table.
     pub(crate) number: usize,
@@ -60,7 +63,7 @@ impl<'a> LintUnit<'a> {
     }
 
     /// The instructions of a block with their offsets and the bank mode before each.
-    pub(crate) fn block_code(&self, function: usize, block: usize) -> Vec<(u32, Inst, VgprBanks)> {
+    pub(crate) fn block_code(&self, function: usize, block: usize) -> Vec<BankedInst> {
         let line = self.program.functions[function].block(block);
         let (mut at, mut banks) = (line.start, self.banks.at_block(function, block));
         let mut all = Vec::new();

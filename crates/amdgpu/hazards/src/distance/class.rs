@@ -12,17 +12,17 @@ pub enum DistanceClass {
     Vector,
     /// The vector unit, except transcendental instructions.
     VectorBesideTrans,
-    /// Transcendental instructions (LLVM: `isTRANS`).
+    /// Transcendental instructions of the vector unit (LLVM: `isTRANS`).
     Trans,
     /// Vector instructions whose result is moved into a part of its register (LLVM: `getDstSelForwardingOperand`).
     ShiftedResult,
-    /// Vector instructions with DPP.
+    /// Vector instructions that read other lanes by DPP.
     Dpp,
     /// `v_div_fmas`, which reads VCC.
     DivFmas,
     /// `v_readlane` and `v_writelane`: a register may select the lane.
     SelectsLane,
-    /// `v_readlane` and `v_readfirstlane`.
+    /// `v_readlane` and `v_readfirstlane`, which read vector registers.
     ReadsLane,
     /// Memory through the vector cache, flat addresses included, LDS not (LLVM: `isVMEM`).
     VectorMemory,
@@ -30,13 +30,13 @@ pub enum DistanceClass {
     WideStore,
     /// Stores of buffers with more than 64 bits of data and a register as offset.
     WideStoreByOffset,
-    /// Scalar instructions.
+    /// Instructions of the scalar unit.
     Scalar,
     /// Instructions that read M0 without the hardware's waiting for a write of it.
     ReadsM0,
-    /// `s_setreg`.
+    /// `s_setreg`, which writes a hardware register.
     SetsRegister,
-    /// `s_getreg`.
+    /// `s_getreg`, which reads a hardware register.
     GetsRegister,
     /// Matrix instructions of gfx9 (LLVM: `isMFMA`).
     Matrix,
@@ -52,15 +52,15 @@ pub enum DistanceClass {
     VectorBesideMatrix,
     /// Vector memory, LDS and exports.
     Memory,
-    /// Both of them.
+    /// The vector unit, vector memory, LDS and exports.
     VectorOrMemory,
-    /// `v_fma_f64` and `v_fmac_f64`.
+    /// `v_fma_f64` and `v_fmac_f64`, of vector registers.
     DoubleFma,
     /// Matrix instructions, and moves into accumulation registers.
     MatrixOrAccWrite,
-    /// Moves into accumulation registers.
+    /// Moves of vector registers into accumulation registers.
     AccWrite,
-    /// Moves from accumulation registers.
+    /// Moves of accumulation registers into vector registers.
     AccRead,
 }
 

@@ -131,11 +131,14 @@ fn addends_meet(producer: &Inst, consumer: &Inst, isa: Isa, meet: impl Fn(Reg, R
 
 fn reads_as_input(producer: &Inst, consumer: &Inst, isa: Isa) -> bool {
     let Some(result) = result_register(producer, isa) else { return false };
-    let slots = consumer.entry().slots();
-    let name = |number: u8| slots.get(usize::from(number)).map(|slot| slot.name);
-    let inputs =
-        consumer.reads(isa).filter(|effect| effect.slot.is_some_and(|number| name(number) != Some(Name::Src2)));
+    let inputs = consumer
+        .reads(isa)
+        .filter(|effect| effect.slot.is_some_and(|slot| slot_name(consumer, slot) != Some(Name::Src2)));
     inputs.map(|effect| effect.reg).any(|input| registers_overlap(result, input))
+}
+
+fn slot_name(inst: &Inst, slot: u8) -> Option<Name> {
+    Some(inst.entry().slots().get(usize::from(slot))?.name)
 }
 
 fn reads_as_wmma_input(producer: &Inst, consumer: &Inst, isa: Isa) -> bool {

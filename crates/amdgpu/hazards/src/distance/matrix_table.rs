@@ -36,7 +36,7 @@ const fn passes_row(
     DistanceRule { wait_states, ..distance_row(name, (producer, consumer), joint, 0, targets, source) }
 }
 
-/// The rows.
+/// The rows whose earlier or later instruction is one of matrices.
 #[rustfmt::skip]
 pub const MATRIX_DISTANCES: &[DistanceRule] = &[
     distance_row("exec-mfma-908", (Class::Vector, Class::MatrixOrAccWrite), Joint::Exec, 4, GFX908, MAI_908),

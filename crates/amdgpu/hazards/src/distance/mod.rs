@@ -35,7 +35,7 @@ pub enum DistanceTarget {
     Gfx942,
     Gfx950,
     Gfx11,
-    /// Without GFX12.5.
+    /// GFX12, but not GFX12.5.
     Gfx12,
 }
 
@@ -115,9 +115,9 @@ impl fmt::Display for WaitStates {
 pub struct DistanceRule {
     /// Its name, for messages and tests.
     pub name: &'static str,
-    /// The earlier instruction.
+    /// The class of the earlier instruction.
     pub producer: DistanceClass,
-    /// The later instruction.
+    /// The class of the later instruction.
     pub consumer: DistanceClass,
     /// The register that must be the same in both.
     pub joint: JointRegister,

@@ -42,7 +42,7 @@ pub(super) const fn distance_row(
 use DistanceClass as Class;
 use JointRegister as Joint;
 
-/// The rows.
+/// The rows without matrix instructions.
 #[rustfmt::skip]
 pub const DISTANCES: &[DistanceRule] = &[
     distance_row("sgpr-vmem", (Class::Vector, Class::VectorMemory), Joint::Scalar, 5, GFX9, VMEM),
@@ -79,7 +79,7 @@ const fn unchecked_matrix(text: &'static str, targets: &'static [DistanceTarget]
     UncheckedHazard { text, is_matrix: true, targets }
 }
 
-/// What is left out. Kernels that are written by hand and run on these GPUs do with less than some rows of LLVM's, so that a
+/// Hazards that are left out. Kernels that are written by hand and run on these GPUs do with less than some rows of LLVM's, so that a
 /// finding would be no fault.
 pub const UNCHECKED: &[UncheckedHazard] = &[
     unchecked("soft clauses under XNACK: LLVM knows a clause by what it emitted last", GFX9),
