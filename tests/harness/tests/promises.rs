@@ -1,4 +1,5 @@
-//! Each sentence of `docs/compiler.md`, and each row of its tables, has a line in `promises.txt` with the tests that show it.
+//! Each sentence of `docs/compiler.md` and of `SECURITY.md`, and each row of their tables, has a line in `promises.txt` or
+//! `security-promises.txt` with the tests that show it.
 //!
 //! Blocks of commands are no promises: `cargo xtask readme` runs them and compares their output.
 //!
@@ -9,8 +10,29 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGE: &str = "docs/compiler.md";
-const TABLE: &str = include_str!("promises.txt");
+/// A page and the table of its promises.
+struct PromisePage {
+    page: &'static str,
+    table: &'static str,
+    text: &'static str,
+    /// Promises that it has at least: the page is read as it is meant.
+    at_least: usize,
+}
+
+const PAGES: [PromisePage; 2] = [
+    PromisePage {
+        page: "docs/compiler.md",
+        table: "promises.txt",
+        text: include_str!("promises.txt"),
+        at_least: 150,
+    },
+    PromisePage {
+        page: "SECURITY.md",
+        table: "security-promises.txt",
+        text: include_str!("security-promises.txt"),
+        at_least: 35,
+    },
+];
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -136,19 +158,21 @@ fn faults(root: &Path, page: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_promise_of_the_page_has_a_test() {
+fn each_promise_of_the_pages_has_a_test() {
     let root = workspace();
-    let page = fs::read_to_string(root.join(PAGE)).expect("the page can be read");
-    let found = faults(&root, &page, TABLE);
-    assert!(found.is_empty(), "{PAGE} and promises.txt:\n{}", found.join("\n"));
-    assert!(promises(&page).len() > 150);
+    for PromisePage { page, table, text, at_least } in PAGES {
+        let content = fs::read_to_string(root.join(page)).expect("the page can be read");
+        let found = faults(&root, &content, text);
+        assert!(found.is_empty(), "{page} and {table}:\n{}", found.join("\n"));
+        assert!(promises(&content).len() >= at_least, "{page}");
+    }
 }
 
 #[test]
 fn lost_sentences_and_absent_tests_are_found() {
     let page = "# Head\n\nOne is so. Two is\nso (`x`):\n\n```sh\nThree. Four.\n```\n\n- Five.\n| Six | is |\n| --- | --- |\n<!-- Seven. -->\n";
     assert_eq!(promises(page), ["One is so.", "Two is so (`x`):", "Five.", "| Six"]);
-    let good = "One is so.\n  tests/harness/tests/promises.rs each_promise_of_the_page_has_a_test\n\
+    let good = "One is so.\n  tests/harness/tests/promises.rs each_promise_of_the_pages_has_a_test\n\
         Two is so (`x`):\n  nothing: it begins a list\nFive.\n  Cargo.toml \"[workspace]\"\n| Six\n  nothing: a head\n";
     let root = workspace();
     assert_eq!(faults(&root, page, good), [""; 0]);
@@ -161,7 +185,7 @@ fn lost_sentences_and_absent_tests_are_found() {
         ("a head", "", "no reason"),
         ("  nothing: a head\n", "", "no test for: | Six"),
         // A function that is no test.
-        ("each_promise_of_the_page_has_a_test", "without_comments", "has no without_comments"),
+        ("each_promise_of_the_pages_has_a_test", "without_comments", "has no without_comments"),
     ] {
         let found = faults(&root, page, &good.replace(from, to));
         assert!(found.iter().any(|found| found.contains(fault)), "{fault}: {found:?}");
