@@ -20,12 +20,7 @@ struct PromisePage {
 }
 
 const PAGES: [PromisePage; 2] = [
-    PromisePage {
-        page: "docs/compiler.md",
-        table: "promises.txt",
-        text: include_str!("promises.txt"),
-        at_least: 150,
-    },
+    PromisePage { page: "docs/compiler.md", table: "promises.txt", text: include_str!("promises.txt"), at_least: 150 },
     PromisePage {
         page: "SECURITY.md",
         table: "security-promises.txt",

@@ -25,14 +25,6 @@ struct InstructionPair {
 
 /// LLVM looks back over so many wait states: where gfx950 needs 20, the row has no more.
 const LOOK_BACK: u64 = 19;
-/// The row of gfx90a that has one less than LLVM's 19, as kernels of hipBLASLt.
-const SHORTER_ROW: &str = "mfma-read-90a";
-
-/// The wait states of the row where LLVM inserts so many.
-fn states_in_row(row: &str, inserted: u64) -> u64 {
-    inserted.min(if row == SHORTER_ROW { LOOK_BACK - 1 } else { LOOK_BACK })
-}
-
 impl InstructionPair {
     /// The pairs of a file.
     fn read_all(path: &Path) -> Vec<Self> {
@@ -137,7 +129,7 @@ fn check_rows(
     if inserted_wait_states(bench, 23, processor, pairs) != inserted {
         problems.push(format!("{processor}: LLVM 23 inserts other wait states than LLVM 24"));
     }
-    let counts: Vec<u64> = pairs.iter().map(|pair| states_in_row(&pair.row, inserted[&pair.kernel])).collect();
+    let counts: Vec<u64> = pairs.iter().map(|pair| inserted[&pair.kernel].min(LOOK_BACK)).collect();
     let wrong = pairs.iter().zip(&counts).filter(|(pair, count)| {
         let is_of_row = states_of_row(rows[pair.row.as_str()], **count);
         **count == 0 || !is_of_row

@@ -31,7 +31,7 @@ struct PlantedFault {
     code: &'static str,
 }
 
-const FAULTS: [PlantedFault; 18] = [
+const FAULTS: [PlantedFault; 20] = [
     PlantedFault {
         name: "vector_memory",
         features: &[],
@@ -76,6 +76,16 @@ const FAULTS: [PlantedFault; 18] = [
         // One path has a later load, so that a wait for 1 would be enough there.
         code: "global_load_dword v1, v[2:3], off\ns_cbranch_scc1 .Lplace\nglobal_load_dword v1, v[2:3], off\n.Lplace:\n\
                s_waitcnt vmcnt(1)\ns_waitcnt vmcnt(0) //fixed\nv_mov_b32 v4, v1\n",
+    },
+    PlantedFault {
+        name: "lower_half",
+        features: &[],
+        code: "global_load_short_d16 v1, v[2:3], off\ns_waitcnt vmcnt(0) //fixed\nds_write_b16 v2, v1\n",
+    },
+    PlantedFault {
+        name: "upper_half",
+        features: &[],
+        code: "global_load_short_d16_hi v1, v[2:3], off\ns_waitcnt vmcnt(0) //fixed\nds_write_b16_d16_hi v2, v1\n",
     },
     PlantedFault {
         name: "scalar_memory",
@@ -153,10 +163,18 @@ impl PlantedFault {
 }
 
 /// Code that is right for reasons that a careless count of operations would miss.
-const RIGHT: [(&str, &str); 4] = [
+const RIGHT: [(&str, &str); 6] = [
     (
         "in_order",
         "global_load_dword v1, v[2:3], off\nglobal_load_dword v5, v[2:3], off\ns_waitcnt vmcnt(1)\nv_mov_b32 v4, v1\n",
+    ),
+    (
+        "upper_half_during_a_load_of_the_lower",
+        "global_load_short_d16 v1, v[2:3], off\nds_write_b16_d16_hi v2, v1\ns_waitcnt vmcnt(0)\n",
+    ),
+    (
+        "lower_half_during_a_load_of_the_upper",
+        "global_load_short_d16_hi v1, v[2:3], off\nds_write_b16 v2, v1\ns_waitcnt vmcnt(0)\n",
     ),
     ("lds_in_order", "ds_read_b32 v1, v2\nds_write_b32 v2, v6\ns_waitcnt lgkmcnt(1)\nv_mov_b32 v4, v1\n"),
     (

@@ -19,6 +19,7 @@ mod judged;
 mod managed;
 mod masks;
 mod matrix;
+mod register_halves;
 mod registers;
 mod rejected;
 mod returned;

@@ -5,13 +5,14 @@
 //! order, so that only a wait for 0 ends them.
 //!
 //! Invariants: nothing is outstanding at the start of a function and after calls: LLVM's functions wait for all their
-//! loads before they call and return. Where paths meet, an operation is outstanding before GFX12 if it is on every path, from GFX12
-//! on if it is on one ([`PathJoin`]).
+//! loads before they call and return. Where paths meet, an operation is outstanding before GFX12.5 if it is on every path, from
+//! then on if it is on one ([`PathJoin`]).
 //!
-//! Absent on purpose: registers with a name (VCC, M0), and loads, samples and ray intersections that overwrite each other's results
-//! before GFX12, where one counter has all of them.
+//! Absent on purpose: registers with a name (VCC, M0), halves of registers but in loads and stores ([`crate::register_halves`]), and
+//! loads, samples and ray intersections that overwrite each other's results before GFX12, where one counter has all of them.
 
 use crate::finding::{LintFinding, WAIT};
+use crate::register_halves::RegisterPart;
 use crate::unit::LintUnit;
 use crate::wait_queues::{OperationQueue, counter_waits, operation_queues};
 use hotswap_isa::bank::{BankRole, VgprBanks};
@@ -21,8 +22,8 @@ use hotswap_isa::{Feature, Flag, Inst, Isa};
 use hotswap_program::{BlockExit, Function};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A register by file and number, and a queue.
-type RegisterQueueKey = (RegFile, u16, OperationQueue);
+/// A register by file and number, a queue, and the part of the register that the operation writes.
+type RegisterQueueKey = (RegFile, u16, OperationQueue, RegisterPart);
 
 /// The number of operations of its queue after the one that writes a register.
 type OutstandingCounts = BTreeMap<RegisterQueueKey, u8>;
@@ -70,7 +71,7 @@ fn follow_paths(
     mut work: BTreeSet<usize>,
 ) {
     let function = &unit.program.functions[number];
-    let join = if unit.isa().has(Feature::Gfx12Insts) { PathJoin::AnyPath } else { PathJoin::EveryPath };
+    let join = if unit.isa().has(Feature::Gfx1250Insts) { PathJoin::AnyPath } else { PathJoin::EveryPath };
     while let Some(block) = work.pop_first() {
         let mut state = before[block].clone().unwrap_or_default();
         for (_, inst, banks) in unit.block_code(number, block) {
@@ -157,6 +158,7 @@ fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks:
     if !queues.is_empty() {
         let written: RegSet =
             inst.writes(isa).filter_map(|effect| banks.resolve_register(effect.reg, effect.role)).collect();
+        let part = RegisterPart::loaded_by(inst);
         for queue in queues {
             state.iter_mut().filter(|(key, _)| key.2 == queue).for_each(|(_, since)| {
                 *since = since.saturating_add(1);
@@ -165,7 +167,7 @@ fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks:
                 state.retain(|key, since| key.2 != queue || *since < largest);
             }
             for reg in written.iter().filter(|reg| is_followed(*reg)) {
-                state.insert((reg.file, reg.index, queue), 0);
+                state.insert((reg.file, reg.index, queue, part), 0);
             }
         }
         return;
@@ -198,10 +200,15 @@ fn used_outstanding(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: Vgp
         // Operations of one queue write one register in order.
         // Of a load into one half, the register is read as its destination, by the same queue as well.
         let is_destination = effect.written() || effect.role() == Some(BankRole::Destination);
+        let part = if is_destination { RegisterPart::Whole } else { RegisterPart::read_by(inst, isa, effect.reg()) };
         for index in reg.index..reg.index + u16::from(reg.count) {
-            let keys = (reg.file, index, OperationQueue::Load)..=(reg.file, index, OperationQueue::FlatLds);
-            let mut queues = state.range(keys).map(|(key, _)| key.2);
-            if queues.any(|queue| !(is_destination && own.contains(&queue) && queue.is_in_order())) {
+            let first = (reg.file, index, OperationQueue::Load, RegisterPart::Whole);
+            let last = (reg.file, index, OperationQueue::FlatLds, RegisterPart::Upper);
+            let mut outstanding = state.range(first..=last).map(|(key, _)| key);
+            if outstanding.any(|key| {
+                let is_in_turn = is_destination && own.contains(&key.2) && key.2.is_in_order();
+                !is_in_turn && part.overlaps(key.3)
+            }) {
                 found = Some(Reg::new(reg.file, index, 1));
             }
         }

@@ -1,8 +1,6 @@
 //! Classes of instructions that must keep a distance in wait states.
 
 use super::{MatrixKind, MatrixShape};
-use hotswap_isa::effects::Space;
-use hotswap_isa::reg::Special;
 use hotswap_isa::{Feature, Flag, Inst, Isa, Name, OperandValue};
 
 /// A class of instructions to which a row of the table applies.
@@ -30,10 +28,6 @@ pub enum DistanceClass {
     WideStore,
     /// Stores of buffers with more than 64 bits of data and a register as offset.
     WideStoreByOffset,
-    /// Instructions of the scalar unit.
-    Scalar,
-    /// Instructions that read M0 without the hardware's waiting for a write of it.
-    ReadsM0,
     /// `s_setreg`, which writes a hardware register.
     SetsRegister,
     /// `s_getreg`, which reads a hardware register.
@@ -46,8 +40,6 @@ pub enum DistanceClass {
     MatrixOf(MatrixKind),
     /// Those that do not run on the matrix unit.
     MatrixBesideXdl,
-    /// Those of 64-bit floats with four rows.
-    SmallDouble,
     /// The vector unit, except matrix instructions.
     VectorBesideMatrix,
     /// Vector memory, LDS and exports.
@@ -80,15 +72,12 @@ impl DistanceClass {
             Self::VectorMemory => is_vector_memory(inst),
             Self::WideStore => is_wide_store(inst, isa) && !has_offset_register(inst, isa),
             Self::WideStoreByOffset => is_wide_store(inst, isa) && has_offset_register(inst, isa),
-            Self::Scalar => inst.is(Flag::Salu),
-            Self::ReadsM0 => reads_m0(inst, isa),
             Self::SetsRegister => inst.is(Flag::Sopk) && inst.mnemonic().starts_with("s_setreg_"),
             Self::GetsRegister => inst.is(Flag::Sopk) && inst.mnemonic() == "s_getreg_b32",
             Self::Matrix => is_matrix(inst),
             Self::Wmma => inst.is(Flag::Wmma) || inst.is(Flag::Swmmac),
             Self::MatrixOf(kind) => matrix_kind(inst, isa) == Some(kind),
             Self::MatrixBesideXdl => matrix_kind(inst, isa).is_some_and(|kind| kind != MatrixKind::Xdl),
-            Self::SmallDouble => inst.is(Flag::Mai) && inst.mnemonic().starts_with("v_mfma_f64_4x4"),
             Self::VectorBesideMatrix => is_plain_vector(inst),
             Self::Memory => is_memory(inst),
             Self::VectorOrMemory => is_plain_vector(inst) || is_memory(inst),
@@ -158,17 +147,4 @@ fn shifts_result(inst: &Inst, isa: Isa) -> bool {
     let is_upper_byte = is_byte && inst.raw(Name::Src2Modifiers).is_some_and(|bits| bits & LOWER != 0);
     let is_upper_half = inst.raw(Name::Src0Modifiers).is_some_and(|bits| bits & UPPER != 0);
     inst.is(Flag::Vop3Opsel) && (is_upper_half || is_upper_byte)
-}
-
-/// Moves by index, parameters, messages, global data share, copies to LDS, and reads of LDS as an operand.
-fn reads_m0(inst: &Inst, isa: Isa) -> bool {
-    const NAMED: [&str; 5] =
-        ["s_sendmsg", "s_sendmsghalt", "s_ttracedata", "ds_write_addtid_b32", "ds_read_addtid_b32"];
-    let name = inst.mnemonic();
-    if inst.is(Flag::Vintrp) || NAMED.contains(&name) || name.starts_with("s_movrel") {
-        return true;
-    }
-    let is_global_share = inst.memory_access().is_some_and(|memory| memory.space == Space::Gds);
-    let is_copy = inst.is(Flag::Valu) && is_vector_memory(inst);
-    is_global_share || is_copy || inst.reads(isa).any(|effect| effect.reg.is(Special::LdsDirect))
 }

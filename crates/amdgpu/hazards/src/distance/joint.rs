@@ -13,18 +13,15 @@ pub enum JointRegister {
     Scalar,
     /// The scalar register that selects the lane of the second.
     LaneSelect,
-    /// VCC, which the first writes. The class of the second says that it reads it; so do those of EXEC and M0.
+    /// VCC, which the first writes. The class of the second says that it reads it; so does that of EXEC.
     Vcc,
     Exec,
-    M0,
     /// A vector register that the first writes and an operand of the second reads.
     Vector,
     /// A vector register that the first writes and the second reads or writes.
     VectorInUse,
     /// The data of the first, which the second overwrites.
     StoredData,
-    /// A vector register that the first writes and the second reads, accumulation registers apart.
-    PlainVector,
     /// A vector register that both write.
     Overwritten,
     /// C of the second is a part of the result of the first, or the other way.
@@ -56,11 +53,9 @@ impl JointRegister {
             },
             Self::Vcc => writes_register(producer, isa, Reg::special(Special::VccLo, 2)),
             Self::Exec => writes_register(producer, isa, Reg::special(Special::ExecLo, 2)),
-            Self::M0 => writes_register(producer, isa, Reg::special(Special::M0, 1)),
             Self::Vector => vectors_overlap(producer, consumer, isa, |written| !written),
             Self::VectorInUse => vectors_overlap(producer, consumer, isa, |_| true),
             Self::StoredData => overwrites_data(producer, consumer, isa),
-            Self::PlainVector => plain_vectors_meet(producer, consumer, isa),
             Self::Overwritten => vectors_overlap(producer, consumer, isa, |written| written),
             Self::AddendPart => {
                 addends_meet(producer, consumer, isa, |one, other| one != other && registers_overlap(one, other))
@@ -99,12 +94,6 @@ fn vectors_overlap(producer: &Inst, consumer: &Inst, isa: Isa, counts: impl Fn(b
     let written = producer.writes(isa).map(|effect| effect.reg).filter(|reg| is_vector(*reg));
     let mut pairs = written.flat_map(|one| consumer.effects(isa).map(move |effect| (one, effect)));
     pairs.any(|(one, effect)| counts(effect.written) && registers_overlap(one, effect.reg))
-}
-
-fn plain_vectors_meet(producer: &Inst, consumer: &Inst, isa: Isa) -> bool {
-    let written = producer.writes(isa).map(|effect| effect.reg).filter(|reg| reg.file == RegFile::Vgpr);
-    let mut pairs = written.flat_map(|one| consumer.reads(isa).map(move |effect| (one, effect.reg)));
-    pairs.any(|(one, other)| registers_overlap(one, other))
 }
 
 /// Result and C of matrix instructions.

@@ -1,7 +1,6 @@
 //! Distances after and before the matrix instructions of gfx9 (MFMA), and between those of GFX11 and GFX12 (WMMA). C is the addend, A and B are the inputs.
 //!
-//! LLVM looks back over 19 wait states at most: where gfx950 needs 20, 19 are asked for. Kernels of
-//! hipBLASLt for gfx90a that are written by hand read a result of sixteen passes after 18 wait states, LLVM's after 19.
+//! LLVM looks back over 19 wait states at most: where gfx950 needs 20, 19 are asked for.
 
 use super::table::{FROM_GFX90A, GFX940, GFX950, distance_row};
 use super::{DistanceClass as Class, DistanceRule, DistanceTarget, JointRegister as Joint, MatrixKind, WaitStates};
@@ -40,7 +39,6 @@ const fn passes_row(
 #[rustfmt::skip]
 pub const MATRIX_DISTANCES: &[DistanceRule] = &[
     distance_row("exec-mfma-908", (Class::Vector, Class::MatrixOrAccWrite), Joint::Exec, 4, GFX908, MAI_908),
-    distance_row("vgpr-mfma-908", (Class::Vector, Class::MatrixOrAccWrite), Joint::PlainVector, 2, GFX908, MAI_908),
     distance_row("mfma-input-908", (Class::Matrix, Class::Matrix), Joint::Input, 4, GFX908, MAI_908),
     distance_row("mfma-addend-908", (Class::Matrix, Class::Matrix), Joint::AddendPart, 2, GFX908, MAI_908),
     passes_row("mfma-acc-read", (Class::Matrix, Class::AccRead), Joint::Vector, [4, 4, 10, 18], GFX908, MAI_908),
@@ -49,10 +47,8 @@ pub const MATRIX_DISTANCES: &[DistanceRule] = &[
     distance_row("acc-write-addend", (Class::AccWrite, Class::Matrix), Joint::Addend, 1, GFX908, MAI_908),
     distance_row("acc-write-input", (Class::AccWrite, Class::Matrix), Joint::Input, 3, GFX908, MAI_908),
     distance_row("acc-write-read", (Class::AccWrite, Class::AccRead), Joint::Vector, 3, GFX908, MAI_908),
-    distance_row("acc-read-memory", (Class::AccRead, Class::Memory), Joint::Vector, 2, GFX908, MAI_908),
 
     distance_row("exec-mfma", (Class::VectorBesideMatrix, Class::Matrix), Joint::Exec, 4, FROM_GFX90A, MAI_90A),
-    distance_row("small-double-addend", (Class::SmallDouble, Class::SmallDouble), Joint::AddendWhole, 4, FROM_GFX90A, MAI_90A),
     distance_row("double-fma", (DOUBLE, Class::DoubleFma), Joint::Nothing, 2, FROM_GFX90A, VALU),
     passes_row("double-memory-read", (DOUBLE, Class::Memory), Joint::Vector, [9, 9, 18, 18], FROM_GFX90A, VALU),
     passes_row("double-write", (DOUBLE, Class::VectorOrMemory), Joint::Overwritten, [6, 6, 11, 11], FROM_GFX90A, VALU),
@@ -67,7 +63,6 @@ pub const MATRIX_DISTANCES: &[DistanceRule] = &[
     passes_row("mfma-input-90a", (XDL, Class::Matrix), Joint::Input, [5, 5, 11, 19], GFX90A, MAI_90A),
     passes_row("mfma-addend-90a", (XDL, XDL), Joint::AddendPart, [2, 2, 8, 16], GFX90A, MAI_90A),
     passes_row("mfma-double-addend-90a", (XDL, DOUBLE), Joint::AddendPart, [3, 3, 9, 17], GFX90A, MAI_90A),
-    passes_row("mfma-read-90a", (XDL, Class::VectorOrMemory), Joint::Vector, [5, 5, 11, 18], GFX90A, VALU),
     passes_row("mfma-write-90a", (XDL, Class::VectorOrMemory), Joint::Overwritten, [5, 5, 11, 19], GFX90A, VALU),
 
     passes_row("mfma-addend-whole", (Class::Matrix, Class::Matrix), Joint::AddendWhole, [2, 0, 0, 0], GFX940, MAI_90A),

@@ -14,6 +14,8 @@ pub(super) const GFX940: &[DistanceTarget] = &[DistanceTarget::Gfx942, DistanceT
 pub(super) const FROM_GFX90A: &[DistanceTarget] =
     &[DistanceTarget::Gfx90a, DistanceTarget::Gfx942, DistanceTarget::Gfx950];
 const GFX908: &[DistanceTarget] = &[DistanceTarget::Gfx908];
+const FROM_GFX908: &[DistanceTarget] =
+    &[DistanceTarget::Gfx908, DistanceTarget::Gfx90a, DistanceTarget::Gfx942, DistanceTarget::Gfx950];
 const GFX90A: &[DistanceTarget] = &[DistanceTarget::Gfx90a];
 pub(super) const GFX950: &[DistanceTarget] = &[DistanceTarget::Gfx950];
 
@@ -24,7 +26,6 @@ const DPP: &str = "LLVM GCNHazardRecognizer::checkDPPHazards, DppVgprWaitStates,
 const DIV_FMAS: &str = "LLVM GCNHazardRecognizer::checkDivFMasHazards, DivFMasWaitStates";
 const LANE: &str = "LLVM GCNHazardRecognizer::checkRWLaneHazards, RWLaneWaitStates";
 const SETREG: &str = "LLVM GCNHazardRecognizer::checkSetRegHazards, checkGetRegHazards";
-const M0: &str = "LLVM GCNHazardRecognizer::checkReadM0Hazards, ReadM0WaitStates";
 const STORE: &str = "LLVM GCNHazardRecognizer::checkVALUHazardsHelper, createsVALUHazard";
 const VALU: &str = "LLVM GCNHazardRecognizer::checkVALUHazards";
 
@@ -52,7 +53,6 @@ pub const DISTANCES: &[DistanceRule] = &[
     distance_row("sgpr-lane-select", (Class::Vector, Class::SelectsLane), Joint::LaneSelect, 4, GFX9, LANE),
     distance_row("setreg-getreg", (Class::SetsRegister, Class::GetsRegister), Joint::Hardware, 2, GFX9, SETREG),
     distance_row("setreg-setreg", (Class::SetsRegister, Class::SetsRegister), Joint::Hardware, 2, GFX9, SETREG),
-    distance_row("m0-read", (Class::Scalar, Class::ReadsM0), Joint::M0, 1, GFX9, M0),
     distance_row("store-data", (Class::WideStore, Class::Vector), Joint::StoredData, 1, BEFORE_GFX940, STORE),
     distance_row("store-data-2", (Class::WideStore, Class::Vector), Joint::StoredData, 2, GFX940, STORE),
     distance_row("trans-vector", (Class::Trans, Class::VectorBesideTrans), Joint::Vector, 1, GFX940, VALU),
@@ -95,9 +95,23 @@ pub const UNCHECKED: &[UncheckedHazard] = &[
     ),
     unchecked_matrix(
         "a vector register that a vector instruction writes before a matrix instruction (LLVM: 2): hipBLASLt's kernels for \
-         gfx90a have 1",
+         gfx908 and gfx90a have 1",
+        FROM_GFX908,
+    ),
+    unchecked_matrix(
+        "a move of an accumulation register before memory (LLVM: 2): hipBLASLt's kernels for gfx908 have 1",
+        GFX908,
+    ),
+    unchecked_matrix(
+        "results that vector instructions and memory read (LLVM: 19 after sixteen passes): rocBLAS's kernels for gfx90a have \
+         17",
+        GFX90A,
+    ),
+    unchecked_matrix(
+        "the addend of small matrix instructions of 64-bit floats (LLVM: 4): rocBLAS's kernels for gfx90a have 3",
         FROM_GFX90A,
     ),
+    unchecked("M0 before instructions that read it (LLVM: 1): rocBLAS's kernels for gfx90a have 0", GFX9),
     unchecked(
         "a scalar register that a vector instruction writes and another reads (LLVM: 2): rocBLAS's kernels for gfx942 have 0",
         GFX940,

@@ -1,5 +1,0 @@
-	v_mov_b32_e32 v4, v2 //mir: $vgpr4 = V_MOV_B32_e32 $vgpr2, implicit $exec
-	v_mfma_f32_4x4x1f32 a[0:3], v4, v6, a[8:11] //mir: $agpr0_agpr1_agpr2_agpr3 = V_MFMA_F32_4X4X1F32_e64 $vgpr4, $vgpr6, $agpr8_agpr9_agpr10_agpr11, 0, 0, 0, implicit $mode, implicit $exec
-
-	v_mov_b32_e32 v2, v3 //mir: $vgpr2 = V_MOV_B32_e32 $vgpr3, implicit $exec
-	v_accvgpr_write_b32 a3, v2 //mir: $agpr3 = V_ACCVGPR_WRITE_B32_e64 $vgpr2, implicit $exec
