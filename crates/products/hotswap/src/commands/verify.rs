@@ -116,15 +116,17 @@ fn short_size(file: &Path) -> Option<u64> {
 fn short_batches<'f>(files: &'f [PathBuf], sizes: &[Option<u64>]) -> Vec<Vec<&'f Path>> {
     let mut batches: Vec<Vec<&Path>> = Vec::new();
     let count = files_together();
-    let mut bytes = BYTES_TOGETHER;
+    let mut bytes = 0;
     for (file, size) in files.iter().zip(sizes) {
         let Some(size) = size else { continue };
-        if bytes + size > BYTES_TOGETHER || batches.last().is_some_and(|batch| batch.len() == count) {
-            batches.push(Vec::new());
-            bytes = 0;
+        match batches.last_mut() {
+            Some(batch) if batch.len() < count && bytes + size <= BYTES_TOGETHER => batch.push(file),
+            _ => {
+                batches.push(vec![file]);
+                bytes = 0;
+            }
         }
         bytes += size;
-        batches.last_mut().expect("the first file begins a batch").push(file);
     }
     batches
 }
