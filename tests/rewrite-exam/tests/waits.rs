@@ -31,7 +31,7 @@ struct PlantedFault {
     code: &'static str,
 }
 
-const FAULTS: [PlantedFault; 20] = [
+const FAULTS: [PlantedFault; 21] = [
     PlantedFault {
         name: "vector_memory",
         features: &[],
@@ -86,6 +86,11 @@ const FAULTS: [PlantedFault; 20] = [
         name: "upper_half",
         features: &[],
         code: "global_load_short_d16_hi v1, v[2:3], off\ns_waitcnt vmcnt(0) //fixed\nds_write_b16_d16_hi v2, v1\n",
+    },
+    PlantedFault {
+        name: "address_beside_a_half",
+        features: &[],
+        code: "global_load_short_d16_hi v2, v[4:5], off\ns_waitcnt vmcnt(0) //fixed\nds_write_b16 v2, v2\n",
     },
     PlantedFault {
         name: "scalar_memory",

@@ -33,8 +33,9 @@ impl RegisterPart {
         const NARROW: [&str; 4] = ["_b8", "_b16", "_byte", "_short"];
         let name = inst.mnemonic();
         let is_store = name.contains("_store_") || name.starts_with("ds_write_");
-        let data = [Name::Vdata, Name::Data0].map(|slot| inst.operand(isa, slot));
-        if !is_store || name.contains("format") || !data.contains(&Some(OperandValue::Reg(reg))) {
+        let is_data = has_operand(inst, isa, [Name::Vdata, Name::Data0], reg);
+        let is_address = has_operand(inst, isa, [Name::Vaddr, Name::Addr], reg);
+        if !is_store || name.contains("format") || !is_data || is_address {
             return Self::Whole;
         }
         match name.strip_suffix("_d16_hi") {
@@ -47,4 +48,8 @@ impl RegisterPart {
     pub(crate) fn overlaps(self, other: Self) -> bool {
         self == Self::Whole || other == Self::Whole || self == other
     }
+}
+
+fn has_operand(inst: &Inst, isa: Isa, slots: [Name; 2], reg: Reg) -> bool {
+    slots.into_iter().any(|slot| inst.operand(isa, slot) == Some(OperandValue::Reg(reg)))
 }
