@@ -88,7 +88,7 @@ pub fn parse_all_lenient<'b>(bundles: &[&'b [u8]]) -> Vec<Result<(Bundle<'b>, us
 
 /// The content of a compressed bundle; `None` for one that is not compressed.
 fn unpack_compressed(bytes: &[u8]) -> Option<Result<UnpackedContent, Diagnostic>> {
-    bytes.starts_with(magic::COMPRESSED).then(|| UnpackedContent::unpack(bytes))
+    bytes.starts_with(magic::COMPRESSED).then(|| UnpackedContent::unpack_bundle(bytes))
 }
 
 fn parse_plain(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {

@@ -113,7 +113,7 @@ pub(crate) struct UnpackedContent {
 
 impl UnpackedContent {
     /// Reads the header and decompresses.
-    pub(crate) fn unpack(bytes: &[u8]) -> Result<Self, Diagnostic> {
+    pub(crate) fn unpack_bundle(bytes: &[u8]) -> Result<Self, Diagnostic> {
         let header = read_header(bytes)?;
         let content = decompress_unhashed(bytes, &header)?;
         Ok(Self { header, bytes: content, has_hash: false })

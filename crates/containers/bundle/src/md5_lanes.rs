@@ -204,15 +204,15 @@ fn add_round<
     words: &[W; 16],
 ) {
     for first in (0..16).step_by(4) {
-        *a = step::<W, COUNT, ROUND, R0>([*a, *b, *c, *d], words, first);
-        *d = step::<W, COUNT, ROUND, R1>([*d, *a, *b, *c], words, first + 1);
-        *c = step::<W, COUNT, ROUND, R2>([*c, *d, *a, *b], words, first + 2);
-        *b = step::<W, COUNT, ROUND, R3>([*b, *c, *d, *a], words, first + 3);
+        *a = hash_step::<W, COUNT, ROUND, R0>([*a, *b, *c, *d], words, first);
+        *d = hash_step::<W, COUNT, ROUND, R1>([*d, *a, *b, *c], words, first + 1);
+        *c = hash_step::<W, COUNT, ROUND, R2>([*c, *d, *a, *b], words, first + 2);
+        *b = hash_step::<W, COUNT, ROUND, R3>([*b, *c, *d, *a], words, first + 3);
     }
 }
 
 #[inline(always)]
-fn step<W: LaneWords<COUNT>, const COUNT: usize, const ROUND: usize, const ROTATION: u32>(
+fn hash_step<W: LaneWords<COUNT>, const COUNT: usize, const ROUND: usize, const ROTATION: u32>(
     [a, b, c, d]: [W; 4],
     words: &[W; 16],
     number: usize,

@@ -91,7 +91,7 @@ impl FunctionWalk<'_, '_> {
             for asked in producer.asked.iter().filter(|asked| since < asked.needed) {
                 let concerned = asked.rule.concerns_pair(isa, &producer.inst, &consumer);
                 if concerned && self.told.insert((at, asked.rule.name)) {
-                    findings.push(asked.finding(self.unit, at, &producer.inst, since));
+                    findings.push(asked.distance_finding(self.unit, at, &producer.inst, since));
                 }
             }
             if producer.is_replaced(&consumer, isa) {
@@ -133,7 +133,7 @@ impl AskedProducer {
 }
 
 impl AskedDistance {
-    fn finding(&self, unit: &LintUnit<'_>, at: u32, producer: &Inst, since: u8) -> LintFinding {
+    fn distance_finding(&self, unit: &LintUnit<'_>, at: u32, producer: &Inst, since: u8) -> LintFinding {
         let (first, needed, row) = (producer.mnemonic(), self.needed, self.rule.name);
         let counted = if self.rule.producer == DistanceClass::Wmma { "vector instructions" } else { "wait states" };
         let what = format!("{since} {counted} follow `{first}`, and {needed} are needed ({row})");

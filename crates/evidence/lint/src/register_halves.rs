@@ -45,7 +45,7 @@ impl RegisterPart {
         }
     }
 
-    pub(crate) fn overlaps(self, other: Self) -> bool {
+    pub(crate) fn overlaps_part(self, other: Self) -> bool {
         self == Self::Whole || other == Self::Whole || self == other
     }
 }

@@ -207,7 +207,7 @@ fn used_outstanding(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: Vgp
             let mut outstanding = state.range(first..=last).map(|(key, _)| key);
             if outstanding.any(|key| {
                 let is_in_turn = is_destination && own.contains(&key.2) && key.2.is_in_order();
-                !is_in_turn && part.overlaps(key.3)
+                !is_in_turn && part.overlaps_part(key.3)
             }) {
                 found = Some(Reg::new(reg.file, index, 1));
             }

@@ -22,7 +22,7 @@ pub(crate) struct GroupReading {
 impl GroupReading {
     /// The result for each container.
     pub(crate) fn read_all<T: Send>(&self, containers: &[&FoundContainer<'_>], read: &ReadGroup<'_, T>) -> Vec<T> {
-        let groups = self.groups(containers);
+        let groups = self.container_groups(containers);
         let next = AtomicUsize::new(0);
         let results = Mutex::new(Vec::with_capacity(containers.len()));
         let take = || {
@@ -47,7 +47,7 @@ impl GroupReading {
 
     /// The numbers of the containers that are read together. Those of similar sizes are: the hash of a large one would go on
     /// alone when the others are done.
-    fn groups(&self, containers: &[&FoundContainer<'_>]) -> Vec<Vec<usize>> {
+    fn container_groups(&self, containers: &[&FoundContainer<'_>]) -> Vec<Vec<usize>> {
         let mut numbers: Vec<usize> = (0..containers.len()).collect();
         numbers.sort_by_key(|number| containers[*number].plain_size());
         let mut groups: Vec<Vec<usize>> = Vec::new();
