@@ -9,7 +9,6 @@ use crate::status::HsaStatus;
 use crate::users;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 
 /// The result of a function of the interface.
 pub(crate) type HsaResult = Result<(), HsaStatus>;
@@ -45,28 +44,10 @@ pub(crate) fn run_unguarded(name: &'static str, body: impl FnOnce() -> HsaResult
     })
 }
 
-/// Called by each function when it begins and before it returns, once the program's end has begun.
-static AT_END: OnceLock<fn()> = OnceLock::new();
-
-/// From now on each call begins and ends with `wait`.
-pub(crate) fn begin_program_end(wait: fn()) {
-    // The end begins once.
-    let _ = AT_END.set(wait);
-}
-
-fn wait_at_program_end() {
-    if let Some(wait) = AT_END.get() {
-        wait();
-    }
-}
-
 /// The value of `body`, or `instead` after a panic, which is reported.
 pub(crate) fn or_after_panic<T>(name: &'static str, instead: T, body: impl FnOnce() -> T) -> T {
     // Locks that a panic has poisoned are taken all the same: every one guards a map that is whole between its steps.
-    wait_at_program_end();
-    let value = catch_unwind(AssertUnwindSafe(body));
-    wait_at_program_end();
-    value.unwrap_or_else(|_| {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         let place = PLACE.take().map_or(String::new(), |place| format!(" ({place})"));
         report_message(&format!("{name}: a defect of HotSwap{place}; the call returned an error"));
         instead

@@ -13,7 +13,7 @@ use crate::status::HsaStatus;
 use crate::users;
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -41,8 +41,7 @@ static IS_OVER: AtomicBool = AtomicBool::new(false);
 /// Held during the call of a handler.
 static RUNNING: Mutex<()> = Mutex::new(());
 const THREAD: &str = "hsa-handlers";
-/// Milliseconds that [`wait_for_handlers`] waits, and all calls of [`wait_for_handlers_at_end`] together: a handler of the program's
-/// may stay due, or never return.
+/// Milliseconds that [`wait_for_handlers`] waits: a handler of the program's may stay due, or never return.
 const MOST_WAITS: u32 = 3000;
 
 fn lock_pending() -> MutexGuard<'static, VecDeque<PendingHandler>> {
@@ -107,31 +106,17 @@ fn forget_handlers_of(signal: EmulatedSignal) {
 /// Waits until no handler runs or is due, for a while: a GPU's are called at once, long before the program that saw its results has
 /// come to `exit`, where HIP frees what its handlers work on.
 pub(crate) fn wait_for_handlers() {
+    if thread::current().name() == Some(THREAD) || users::is_other_process() {
+        return;
+    }
     for _ in 0..MOST_WAITS {
-        if !has_work_for_handlers() {
+        // In this order: what has left the list runs, or has returned.
+        let is_due = lock_pending().iter().any(PendingHandler::is_due);
+        if !is_due && !matches!(RUNNING.try_lock(), Err(TryLockError::WouldBlock)) {
             return;
         }
         thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// The same for each call after the program's end has begun, and for a while in all of them together: HIP's destructors give the
-/// GPUs more to do, wait for the signals of that, and free what the handlers of these signals work on.
-pub(crate) fn wait_for_handlers_at_end() {
-    static WAITS: AtomicU32 = AtomicU32::new(0);
-    while has_work_for_handlers() && WAITS.fetch_add(1, Ordering::Relaxed) < MOST_WAITS {
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Whether a handler is due or runs, in another thread of this process.
-fn has_work_for_handlers() -> bool {
-    if thread::current().name() == Some(THREAD) || users::is_other_process() {
-        return false;
-    }
-    // In this order: what has left the list runs, or has returned.
-    let is_due = lock_pending().iter().any(PendingHandler::is_due);
-    is_due || matches!(RUNNING.try_lock(), Err(TryLockError::WouldBlock))
 }
 
 /// Calls no further handler. HIP gives up what a lost GPU has not done when the program ends, and its handlers of that would work on
@@ -192,6 +177,7 @@ hsa_api! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicU32;
 
     static STARTED: AtomicU32 = AtomicU32::new(0);
     static RETURNED: AtomicU32 = AtomicU32::new(0);

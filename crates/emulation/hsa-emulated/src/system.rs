@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // the functions of HSA's interface
 
 use crate::abi::{AgentHandle, Visitor};
-use crate::boundary::{begin_program_end, hsa_api, not_null, or_after_panic, put_as, put_bytes, put_result, visit_all};
+use crate::boundary::{hsa_api, not_null, or_after_panic, put_as, put_bytes, put_result, visit_all};
 use crate::clock::{TICKS_PER_SECOND, current_ticks};
 use crate::devices::{check_agent, emulated_system, prepare_system};
 use crate::executor::{has_lost_gpu, settle_queues};
@@ -47,7 +47,6 @@ extern "C" fn finish_before_exit() {
         if has_lost_gpu() {
             handlers::end_handlers();
         }
-        begin_program_end(handlers::wait_for_handlers_at_end);
     });
 }
 
