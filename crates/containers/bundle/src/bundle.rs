@@ -64,8 +64,9 @@ pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// # Errors
 /// As for [`parse`].
 pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
-    let mut parsed = parse_all_lenient(&[bytes]);
-    parsed.pop().unwrap_or_else(|| parse_plain(bytes))
+    let mut unpacked = unpack_compressed(bytes);
+    ccob::compare_hashes(unpacked.iter_mut().flatten().collect());
+    parse_unpacked(bytes, unpacked)
 }
 
 /// As [`parse_lenient`], for each of some bundles: the hashes of [`crate::SIDE_BY_SIDE`] contents take a third of the time that they
@@ -76,14 +77,17 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 pub fn parse_all_lenient<'b>(bundles: &[&'b [u8]]) -> Vec<Result<(Bundle<'b>, usize), Diagnostic>> {
     let mut unpacked: Vec<_> = bundles.iter().map(|bytes| unpack_compressed(bytes)).collect();
     ccob::compare_hashes(unpacked.iter_mut().flatten().flatten().collect());
-    let parsed = bundles.iter().zip(unpacked).map(|(bytes, unpacked)| match unpacked {
-        None => parse_plain(bytes),
-        Some(Err(error)) => Err(error),
-        Some(Ok(UnpackedContent { header, bytes: content, has_hash })) => {
-            from_content(bytes, &header, &EntryBytes::from(content), has_hash)
-        }
-    });
-    parsed.collect()
+    bundles.iter().zip(unpacked).map(|(bytes, unpacked)| parse_unpacked(bytes, unpacked)).collect()
+}
+
+/// Reads a bundle; `unpacked` is its content where it is compressed.
+fn parse_unpacked(
+    bytes: &[u8],
+    unpacked: Option<Result<UnpackedContent, Diagnostic>>,
+) -> Result<(Bundle<'_>, usize), Diagnostic> {
+    let Some(unpacked) = unpacked else { return parse_plain(bytes) };
+    let UnpackedContent { header, bytes: content, has_hash } = unpacked?;
+    from_content(bytes, &header, &EntryBytes::from(content), has_hash)
 }
 
 /// The content of a compressed bundle; `None` for one that is not compressed.

@@ -1,7 +1,8 @@
 //! The MD5 of several contents at once (RFC 1321).
 //!
 //! A block takes 64 steps, and each needs the result of the one before, so a processor that hashes one content idles most of the
-//! time. Eight contents side by side, each in a lane of vectors, take less than a third of it: 1,242 against 379 MB/s (SSE2).
+//! time. Eight contents side by side, each in a lane of vectors, take less than a third of it: 1,242 against 379 MB/s (SSE2, a
+//! busy machine).
 //!
 //! Invariant: a digest is that of the crate `md-5`, which hashes content in parts. A test compares them.
 //!

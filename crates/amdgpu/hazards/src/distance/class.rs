@@ -26,8 +26,6 @@ pub enum DistanceClass {
     VectorMemory,
     /// Stores and atomics with more than 64 bits of data; of buffers, those without a register as offset.
     WideStore,
-    /// Stores of buffers with more than 64 bits of data and a register as offset.
-    WideStoreByOffset,
     /// `s_setreg`, which writes a hardware register.
     SetsRegister,
     /// `s_getreg`, which reads a hardware register.
@@ -71,7 +69,6 @@ impl DistanceClass {
             Self::ReadsLane => is_lane_access(inst, &["v_readlane_b32", "v_readfirstlane_b32"]),
             Self::VectorMemory => is_vector_memory(inst),
             Self::WideStore => is_wide_store(inst, isa) && !has_offset_register(inst, isa),
-            Self::WideStoreByOffset => is_wide_store(inst, isa) && has_offset_register(inst, isa),
             Self::SetsRegister => inst.is(Flag::Sopk) && inst.mnemonic().starts_with("s_setreg_"),
             Self::GetsRegister => inst.is(Flag::Sopk) && inst.mnemonic() == "s_getreg_b32",
             Self::Matrix => is_matrix(inst),

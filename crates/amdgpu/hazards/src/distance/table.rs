@@ -71,55 +71,58 @@ pub struct UncheckedHazard {
     pub targets: &'static [DistanceTarget],
 }
 
-const fn unchecked(text: &'static str, targets: &'static [DistanceTarget]) -> UncheckedHazard {
+const fn unchecked_hazard(text: &'static str, targets: &'static [DistanceTarget]) -> UncheckedHazard {
     UncheckedHazard { text, is_matrix: false, targets }
 }
 
-const fn unchecked_matrix(text: &'static str, targets: &'static [DistanceTarget]) -> UncheckedHazard {
+const fn unchecked_matrix_hazard(text: &'static str, targets: &'static [DistanceTarget]) -> UncheckedHazard {
     UncheckedHazard { text, is_matrix: true, targets }
 }
 
 /// Hazards that are left out. Kernels that are written by hand and run on these GPUs do with less than some rows of LLVM's, so that a
 /// finding would be no fault.
 pub const UNCHECKED: &[UncheckedHazard] = &[
-    unchecked("soft clauses under XNACK: LLVM knows a clause by what it emitted last", GFX9),
-    unchecked("s_rfe_b64: trap handlers are no code objects", GFX9),
-    unchecked("EXEC that v_cmpx writes before memory (LLVM: 5): rocBLAS's kernels for gfx942 do without", GFX9),
-    unchecked_matrix(
+    unchecked_hazard("soft clauses under XNACK: LLVM knows a clause by what it emitted last", GFX9),
+    unchecked_hazard("s_rfe_b64: trap handlers are no code objects", GFX9),
+    unchecked_hazard("EXEC that v_cmpx writes before memory (LLVM: 5): rocBLAS's kernels for gfx942 do without", GFX9),
+    unchecked_matrix_hazard(
         "a vector result that memory reads behind a move of an accumulation register: it depends on three instructions",
         GFX908,
     ),
-    unchecked_matrix(
+    unchecked_matrix_hazard(
         "a vector result that memory reads behind a matrix instruction of 64-bit floats: it depends on three instructions",
         GFX90A,
     ),
-    unchecked_matrix(
+    unchecked_matrix_hazard(
         "a vector register that a vector instruction writes before a matrix instruction (LLVM: 2): hipBLASLt's kernels for \
          gfx908 and gfx90a have 1",
         FROM_GFX908,
     ),
-    unchecked_matrix(
+    unchecked_matrix_hazard(
         "a move of an accumulation register before memory (LLVM: 2): hipBLASLt's kernels for gfx908 have 1",
         GFX908,
     ),
-    unchecked_matrix(
+    unchecked_matrix_hazard(
         "results that vector instructions and memory read (LLVM: 19 after sixteen passes): rocBLAS's kernels for gfx90a have \
          17",
         GFX90A,
     ),
-    unchecked_matrix(
+    unchecked_matrix_hazard(
         "the addend of small matrix instructions of 64-bit floats (LLVM: 4): rocBLAS's kernels for gfx90a have 3",
         FROM_GFX90A,
     ),
-    unchecked("M0 before instructions that read it (LLVM: 1): rocBLAS's kernels for gfx90a have 0", GFX9),
-    unchecked(
+    unchecked_hazard("M0 before instructions that read it (LLVM: 1): rocBLAS's kernels for gfx90a have 0", GFX9),
+    unchecked_hazard(
         "a scalar register that a vector instruction writes and another reads (LLVM: 2): rocBLAS's kernels for gfx942 have 0",
         GFX940,
     ),
-    unchecked("EXEC that v_cmpx writes before v_readlane (LLVM: 4): hipSPARSELt's kernels for gfx950 have 2", GFX940),
-    unchecked("results of dot products: the table has no rows of them", FROM_GFX90A),
-    unchecked("v_permlane after a write of EXEC or of its source: the table has no rows of it", GFX950),
-    unchecked(
+    unchecked_hazard(
+        "EXEC that v_cmpx writes before v_readlane (LLVM: 4): hipSPARSELt's kernels for gfx950 have 2",
+        GFX940,
+    ),
+    unchecked_hazard("results of dot products: the table has no rows of them", FROM_GFX90A),
+    unchecked_hazard("v_permlane after a write of EXEC or of its source: the table has no rows of it", GFX950),
+    unchecked_hazard(
         "results of transcendental instructions, EXEC between two results, LDS parameters, lane masks and others: LLVM \
          waits by counters (s_waitcnt_depctr, s_wait_alu) there",
         FROM_GFX11,
