@@ -13,7 +13,7 @@ use crate::status::HsaStatus;
 use crate::users;
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -38,10 +38,13 @@ enum HandlerCall {
 static PENDING: Mutex<VecDeque<PendingHandler>> = Mutex::new(VecDeque::new());
 /// The program ends with a GPU that it has lost: no handler is called any more.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
+/// See [`begin_program_end`].
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// Held during the call of a handler.
 static RUNNING: Mutex<()> = Mutex::new(());
 const THREAD: &str = "hsa-handlers";
-/// Milliseconds that [`wait_for_handlers`] waits: a handler of the program's may stay due, or never return.
+/// Milliseconds that [`wait_for_handlers`] waits, and [`wait_before_freeing`] all in all: a handler of the program's may stay due, or
+/// never return.
 const MOST_WAITS: u32 = 3000;
 
 fn lock_pending() -> MutexGuard<'static, VecDeque<PendingHandler>> {
@@ -112,9 +115,31 @@ pub(crate) fn wait_for_handlers() {
     for _ in 0..MOST_WAITS {
         // In this order: what has left the list runs, or has returned.
         let is_due = lock_pending().iter().any(PendingHandler::is_due);
-        if !is_due && !matches!(RUNNING.try_lock(), Err(TryLockError::WouldBlock)) {
+        if !is_due && !is_handler_running() {
             return;
         }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn is_handler_running() -> bool {
+    matches!(RUNNING.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// The program's end has begun.
+pub(crate) fn begin_program_end() {
+    IS_ENDING.store(true, Ordering::SeqCst);
+}
+
+/// Called before something of the program's is freed. Once its end has begun, the handler that runs returns first: HIP's destructors
+/// wait until a handler has stated the end of the last command, but not until it has given up the command's queue, and free the
+/// device with the memory that the queue then gives back. Only here, as the caller may hold a lock elsewhere that the handler takes.
+pub(crate) fn wait_before_freeing() {
+    static WAITS: AtomicU32 = AtomicU32::new(0);
+    if !IS_ENDING.load(Ordering::SeqCst) || thread::current().name() == Some(THREAD) || users::is_other_process() {
+        return;
+    }
+    while is_handler_running() && WAITS.fetch_add(1, Ordering::Relaxed) < MOST_WAITS {
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -153,6 +178,7 @@ fn add_handler(handler: PendingHandler) -> Result<(), HsaStatus> {
 
 hsa_api! {
     fn hsa_signal_destroy(signal: SignalHandle) {
+        wait_before_freeing();
         let found = find_user_signal(signal)?;
         forget_handlers_of(found);
         destroy_user_signal(found);
@@ -177,7 +203,6 @@ hsa_api! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU32;
 
     static STARTED: AtomicU32 = AtomicU32::new(0);
     static RETURNED: AtomicU32 = AtomicU32::new(0);
@@ -216,5 +241,19 @@ mod tests {
         assert_eq!(RETURNED.load(Ordering::SeqCst), calls);
         thread::sleep(Duration::from_millis(150));
         assert_eq!(STARTED.load(Ordering::SeqCst), calls, "a handler that stays was forgotten, too");
+
+        add_handler(PendingHandler { signal: None, call: HandlerCall::Once(count_late), data: 0 }).unwrap();
+        while !is_handler_running() {
+            thread::yield_now();
+        }
+        wait_before_freeing();
+        assert_eq!(
+            CALLED_ONCE.load(Ordering::SeqCst),
+            2,
+            "a program that runs may free in a lock that its handler takes"
+        );
+        begin_program_end();
+        wait_before_freeing();
+        assert_eq!(CALLED_ONCE.load(Ordering::SeqCst), 3, "HIP frees what the handler that runs still works on");
     }
 }

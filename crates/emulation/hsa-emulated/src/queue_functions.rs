@@ -10,6 +10,7 @@ use crate::boundary::{hsa_api, not_null, or_after_panic, put_as, put_result};
 use crate::devices::gpu_of;
 use crate::executor::SETTLE;
 use crate::gpu::{MAX_QUEUE, MIN_QUEUE};
+use crate::handlers::wait_before_freeing;
 use crate::packet_format::INVALID;
 use crate::packets::process_packet;
 use crate::queue::{EmulatedQueue, QueueErrorCall};
@@ -173,6 +174,7 @@ hsa_api! {
 
     fn hsa_queue_destroy(queue: *mut QueueHeader) {
         not_null(queue)?;
+        wait_before_freeing();
         let found = QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&(queue as usize));
         found.ok_or(HsaStatus::INVALID_QUEUE)?.destroy();
         Ok(())

@@ -44,6 +44,7 @@ extern "C" fn finish_before_exit() {
     or_after_panic("the program's end", (), || {
         settle_queues();
         handlers::wait_for_handlers();
+        handlers::begin_program_end();
         if has_lost_gpu() {
             handlers::end_handlers();
         }

@@ -11,6 +11,7 @@ use crate::agent_handles::HOST;
 use crate::boundary::{caller_slice, hsa_api, not_null, put_as, put_result, visit_all};
 use crate::devices::{check_agent, gpu_of};
 use crate::executor::settle_queues;
+use crate::handlers::wait_before_freeing;
 use crate::status::HsaStatus;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -126,6 +127,7 @@ pub(crate) fn allocate_from_pool(handle: PoolHandle, size: usize) -> Result<usiz
 
 /// Frees memory of a pool; null is freed at once, as HIP does when it ends.
 pub(crate) fn free_memory(start: *mut c_void) -> Result<(), HsaStatus> {
+    wait_before_freeing();
     if start.is_null() {
         return Ok(());
     }
