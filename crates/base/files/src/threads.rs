@@ -42,6 +42,21 @@ pub fn descriptor_limit() -> usize {
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
+/// Bytes of memory that the machine has; 0 where the system does not say it.
+#[must_use]
+#[cfg(not(target_os = "linux"))]
+pub fn machine_memory() -> u64 {
+    0
+}
+
+/// Bytes of memory that the machine has.
+#[must_use]
+#[cfg(target_os = "linux")]
+pub fn machine_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    (info.totalram as u64).saturating_mul(u64::from(info.mem_unit))
+}
+
 /// The number of further threads that the system provides now, at most `wanted`: a limit of processes, or a filter of system
 /// calls, may leave none.
 pub fn available_threads(wanted: usize) -> usize {

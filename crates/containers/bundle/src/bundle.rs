@@ -8,6 +8,7 @@ use crate::bytes::{EntryBytes, malformed_at};
 use crate::ccob::{self, CcobHeader, Compression, UnpackedContent};
 use crate::draft::FileRope;
 use crate::{magic, plain};
+use hotswap_files::MemoryLender;
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
 
@@ -64,20 +65,29 @@ pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// # Errors
 /// As for [`parse`].
 pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
-    let mut unpacked = unpack_compressed(bytes);
+    let mut unpacked = is_compressed(bytes).then(|| UnpackedContent::unpack_bundle(bytes));
     ccob::compare_hashes(unpacked.iter_mut().flatten().collect());
     parse_unpacked(bytes, unpacked)
 }
 
 /// As [`parse_lenient`], for each of some bundles: the hashes of [`crate::SIDE_BY_SIDE`] contents take a third of the time that they
-/// take one after the other. All contents are in memory at once.
+/// take one after the other. All contents are in memory at once, in a piece of `lender`'s if there is one.
 ///
 /// # Errors
 /// As for [`parse`].
-pub fn parse_all_lenient<'b>(bundles: &[&'b [u8]]) -> Vec<Result<(Bundle<'b>, usize), Diagnostic>> {
-    let mut unpacked: Vec<_> = bundles.iter().map(|bytes| unpack_compressed(bytes)).collect();
-    ccob::compare_hashes(unpacked.iter_mut().flatten().flatten().collect());
-    bundles.iter().zip(unpacked).map(|(bytes, unpacked)| parse_unpacked(bytes, unpacked)).collect()
+pub fn parse_all_lenient<'b>(
+    bundles: &[&'b [u8]],
+    lender: Option<&'static MemoryLender>,
+) -> Vec<Result<(Bundle<'b>, usize), Diagnostic>> {
+    let compressed: Vec<&[u8]> = bundles.iter().copied().filter(|bytes| is_compressed(bytes)).collect();
+    let mut unpacked = ccob::unpack_all(&compressed, lender);
+    ccob::compare_hashes(unpacked.iter_mut().flatten().collect());
+    let mut unpacked = unpacked.into_iter();
+    let parsed = bundles.iter().map(|bytes| {
+        let unpacked = if is_compressed(bytes) { unpacked.next() } else { None };
+        parse_unpacked(bytes, unpacked)
+    });
+    parsed.collect()
 }
 
 /// Reads a bundle; `unpacked` is its content where it is compressed.
@@ -87,12 +97,11 @@ fn parse_unpacked(
 ) -> Result<(Bundle<'_>, usize), Diagnostic> {
     let Some(unpacked) = unpacked else { return parse_plain(bytes) };
     let UnpackedContent { header, bytes: content, has_hash } = unpacked?;
-    from_content(bytes, &header, &EntryBytes::from(content), has_hash)
+    from_content(bytes, &header, &content, has_hash)
 }
 
-/// The content of a compressed bundle; `None` for one that is not compressed.
-fn unpack_compressed(bytes: &[u8]) -> Option<Result<UnpackedContent, Diagnostic>> {
-    bytes.starts_with(magic::COMPRESSED).then(|| UnpackedContent::unpack_bundle(bytes))
+fn is_compressed(bytes: &[u8]) -> bool {
+    bytes.starts_with(magic::COMPRESSED)
 }
 
 fn parse_plain(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {

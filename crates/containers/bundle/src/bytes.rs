@@ -2,7 +2,7 @@
 //!
 //! Invariant: every offset and size that comes from input is a `u64` and is checked by [`slice`].
 
-use hotswap_files::{InputFile, Scratch};
+use hotswap_files::{InputFile, LentMemory, Scratch};
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -19,11 +19,18 @@ pub struct EntryBytes<'a>(Storage<'a>);
 enum Storage<'a> {
     Borrowed(&'a [u8]),
     Shared(Arc<Vec<u8>>, Range<usize>),
+    /// In memory that is used again when the last view of it is gone.
+    Lent(Arc<LentMemory>, Range<usize>),
     /// In an unnamed file, so that pages that are not in use need no memory.
     Mapped(Arc<InputFile>, Range<usize>),
 }
 
 impl<'a> EntryBytes<'a> {
+    /// A part of memory that was lent.
+    pub(crate) fn of_lent(memory: &Arc<LentMemory>, range: Range<usize>) -> Self {
+        Self(Storage::Lent(Arc::clone(memory), range))
+    }
+
     /// The part `range` of these bytes, without a copy; `None` where it exceeds them.
     pub fn part(&self, range: Range<u64>) -> Option<Self> {
         let size = range.end.checked_sub(range.start)?;
@@ -34,6 +41,7 @@ impl<'a> EntryBytes<'a> {
             Storage::Shared(whole, old) => {
                 Storage::Shared(Arc::clone(whole), old.start + start..old.start + start + size)
             }
+            Storage::Lent(whole, old) => Storage::Lent(Arc::clone(whole), old.start + start..old.start + start + size),
             Storage::Mapped(whole, old) => {
                 Storage::Mapped(Arc::clone(whole), old.start + start..old.start + start + size)
             }
@@ -44,7 +52,7 @@ impl<'a> EntryBytes<'a> {
     pub fn of_input(&self) -> Option<&'a [u8]> {
         match self.0 {
             Storage::Borrowed(bytes) => Some(bytes),
-            Storage::Shared(..) | Storage::Mapped(..) => None,
+            Storage::Shared(..) | Storage::Lent(..) | Storage::Mapped(..) => None,
         }
     }
 
@@ -53,6 +61,7 @@ impl<'a> EntryBytes<'a> {
         let is_waste = match &self.0 {
             Storage::Borrowed(_) | Storage::Mapped(..) => false,
             Storage::Shared(whole, range) => range.len() < whole.len() / 2,
+            Storage::Lent(..) => true,
         };
         if is_waste {
             *self = Self::from(self.to_vec());
@@ -98,6 +107,7 @@ impl Deref for EntryBytes<'_> {
         match &self.0 {
             Storage::Borrowed(bytes) => bytes,
             Storage::Shared(whole, range) => &whole[range.clone()],
+            Storage::Lent(whole, range) => &whole[range.clone()],
             Storage::Mapped(whole, range) => &whole[range.clone()],
         }
     }

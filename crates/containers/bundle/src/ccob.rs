@@ -12,13 +12,17 @@
 //! magic, which may occur inside of a payload. Every written bundle has the right hash, because comgr's disk cache is
 //! keyed on the header and would return another bundle's code object for a stale one.
 
-use crate::bytes::{ReleasePart, malformed_at, shift_offset, slice, u16_at, u32_at, u64_at};
-use crate::inflate::{CompressionMethod, compressed_size, inflate_beginning, inflate_exactly, inflate_part};
+use crate::bytes::{EntryBytes, ReleasePart, malformed_at, shift_offset, slice, u16_at, u32_at, u64_at};
+use crate::inflate::{
+    CompressionMethod, compressed_size, inflate_beginning, inflate_exactly, inflate_in_place, inflate_part,
+};
 use crate::magic::COMPRESSED;
 use crate::{md5_lanes, plain};
+use hotswap_files::MemoryLender;
 use hotswap_report::{Diagnostic, codes};
 use md5::{Digest, Md5};
 use std::io::Write;
+use std::sync::Arc;
 use std::thread;
 use zstd::zstd_safe::CParameter;
 
@@ -106,7 +110,7 @@ fn unknown_form(what: String) -> Diagnostic {
 /// The content of a compressed bundle.
 pub(crate) struct UnpackedContent {
     pub(crate) header: CcobHeader,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: EntryBytes<'static>,
     /// Whether the hash in the header is that of the content; false until [`compare_hashes`].
     pub(crate) has_hash: bool,
 }
@@ -115,14 +119,61 @@ impl UnpackedContent {
     /// Reads the header and decompresses.
     pub(crate) fn unpack_bundle(bytes: &[u8]) -> Result<Self, Diagnostic> {
         let header = read_header(bytes)?;
-        let content = decompress_unhashed(bytes, &header)?;
+        let content = EntryBytes::from(decompress_unhashed(bytes, &header)?);
         Ok(Self { header, bytes: content, has_hash: false })
     }
 }
 
+/// The contents of compressed bundles. Where `lender` is there and the system provides the memory, all of them are in one piece of it.
+pub(crate) fn unpack_all(
+    bundles: &[&[u8]],
+    lender: Option<&'static MemoryLender>,
+) -> Vec<Result<UnpackedContent, Diagnostic>> {
+    match lender.and_then(|lender| unpack_in_lent_memory(bundles, lender)) {
+        Some(unpacked) => unpacked,
+        None => bundles.iter().map(|bytes| UnpackedContent::unpack_bundle(bytes)).collect(),
+    }
+}
+
+fn unpack_in_lent_memory(
+    bundles: &[&[u8]],
+    lender: &'static MemoryLender,
+) -> Option<Vec<Result<UnpackedContent, Diagnostic>>> {
+    let headers: Vec<Result<CcobHeader, Diagnostic>> = bundles.iter().map(|bytes| read_header(bytes)).collect();
+    let sizes = headers.iter().flatten().map(|header| usize::try_from(header.uncompressed).ok());
+    let whole = sizes.clone().try_fold(0usize, |sum, size| sum.checked_add(size?))?;
+    let mut memory = lender.lend(whole)?;
+    let mut left = &mut memory[..];
+    let mut inflated = Vec::with_capacity(bundles.len());
+    for (bytes, header) in bundles.iter().zip(&headers) {
+        inflated.push(match header {
+            Ok(header) => {
+                let plain = left.split_off_mut(..usize::try_from(header.uncompressed).ok()?)?;
+                decompress_in_place(bytes, header, plain)
+            }
+            Err(_) => Ok(()),
+        });
+    }
+    let memory = Arc::new(memory);
+    let mut start = 0;
+    let unpacked = headers.into_iter().zip(inflated).map(|(header, inflated)| {
+        let header = header?;
+        let place = start..start + header.uncompressed as usize;
+        start = place.end;
+        inflated?;
+        Ok(UnpackedContent { header, bytes: EntryBytes::of_lent(&memory, place), has_hash: false })
+    });
+    Some(unpacked.collect())
+}
+
+fn decompress_in_place(bytes: &[u8], header: &CcobHeader, plain: &mut [u8]) -> Result<(), Diagnostic> {
+    let payload = checked_payload(bytes, header)?;
+    inflate_in_place(payload, header.compression.method, plain).map_err(|error| shift_offset(error, header.payload))
+}
+
 /// Compares the hashes of contents, which are computed side by side.
 pub(crate) fn compare_hashes(mut contents: Vec<&mut UnpackedContent>) {
-    let bytes: Vec<&[u8]> = contents.iter().map(|content| content.bytes.as_slice()).collect();
+    let bytes: Vec<&[u8]> = contents.iter().map(|content| &*content.bytes).collect();
     let digests = md5_lanes::digest_all(&bytes);
     for (content, digest) in contents.iter_mut().zip(digests) {
         content.has_hash = digest.starts_with(&content.header.hash);

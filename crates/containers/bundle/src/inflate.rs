@@ -27,6 +27,24 @@ pub(crate) fn inflate_exactly(payload: &[u8], method: CompressionMethod, size: u
     inflate_behind(&[], payload, method, size)
 }
 
+/// The same into memory of exactly that size.
+pub(crate) fn inflate_in_place(payload: &[u8], method: CompressionMethod, plain: &mut [u8]) -> Result<(), Diagnostic> {
+    let size = plain.len() as u64;
+    check_claim(payload, method, size)?;
+    let found = match method {
+        CompressionMethod::Zstd => {
+            let mut decoder = zstd::bulk::Decompressor::new().map_err(broken_payload_error)?;
+            decoder.decompress_to_buffer(payload, plain).map_err(broken_payload_error)?
+        }
+        CompressionMethod::Zlib => {
+            let content = inflate_exactly(payload, method, size)?;
+            plain.copy_from_slice(&content);
+            content.len()
+        }
+    };
+    if found as u64 == size { Ok(()) } else { Err(wrong_claim(size, found as u64)) }
+}
+
 /// As [`inflate`], preceded by other bytes.
 pub(crate) fn inflate_behind(
     head: &[u8],

@@ -6,10 +6,11 @@ use common::files::{self, Oddity, archive_of, library};
 use common::{bytes_with, forms, offload_binary, sample};
 use hotswap_bundle::linked::{BundleReplacement, replace_bundles};
 use hotswap_bundle::{
-    ContainerForm, FileRope, OffloadBinary, embed_containers, find_containers, host_object, parse, parse_lenient,
-    walk_fatbin,
+    Bundle, BundleEntry, ContainerForm, FileRope, HashState, OffloadBinary, embed_containers, find_containers,
+    host_object, parse, parse_all_lenient, parse_lenient, walk_fatbin,
 };
-use hotswap_report::codes;
+use hotswap_files::MemoryLender;
+use hotswap_report::{Diagnostic, codes};
 use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, Object as _, ObjectSection, SectionKind};
 use proptest::prelude::*;
@@ -94,6 +95,43 @@ proptest! {
         prop_assert_eq!(size, bytes.len());
         prop_assert_eq!(read.entries(), bundle.entries());
         prop_assert_eq!(read.record(), bundle.record());
+    }
+}
+
+static LENDER: MemoryLender = MemoryLender::new(1 << 20);
+
+/// The entries of a bundle, its record, hash and size, or its error.
+type BundleReading<'b> = Result<(Vec<BundleEntry<'b>>, Option<Vec<u8>>, HashState, usize), Diagnostic>;
+
+fn reading_of<'b>(read: Result<(Bundle<'b>, usize), Diagnostic>) -> BundleReading<'b> {
+    read.map(|(bundle, size)| (bundle.entries().to_vec(), bundle.record().map(<[u8]>::to_vec), bundle.hash(), size))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Side by side in lent memory, with damaged ones among them, as each is read alone.
+    #[test]
+    fn bundles_in_lent_memory_are_read_as_alone(
+        damages in prop::collection::vec((0usize..5, any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..20),
+        lend in any::<bool>(),
+    ) {
+        let damaged = damages.iter().map(|(form, place, value, is_damaged)| {
+            let mut bytes = bytes_with(forms()[*form]);
+            if *is_damaged {
+                // Headers with their sizes are at the start.
+                let length = bytes.len().min(64);
+                bytes[place.index(length)] = *value;
+            }
+            bytes
+        });
+        let damaged: Vec<Vec<u8>> = damaged.collect();
+        let bundles: Vec<&[u8]> = damaged.iter().map(Vec::as_slice).collect();
+        let together = parse_all_lenient(&bundles, lend.then_some(&LENDER));
+        prop_assert_eq!(together.len(), bundles.len());
+        for (together, bytes) in together.into_iter().zip(&bundles) {
+            prop_assert_eq!(reading_of(together), reading_of(parse_lenient(bytes)));
+        }
     }
 }
 

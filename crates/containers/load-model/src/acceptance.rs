@@ -17,6 +17,7 @@ use hotswap_bundle::{
     TABLE_LIMIT,
 };
 use hotswap_code_object::CodeObject;
+use hotswap_files::MemoryLender;
 use hotswap_report::{Diagnostic, EntryRecord, Record, Severity, codes};
 use hotswap_targets::TargetId;
 use sha2::{Digest, Sha256};
@@ -221,11 +222,14 @@ impl ContainerJudgement {
 }
 
 /// Judges containers, all of which are in memory at once. Each is read and, where it is compressed, unpacked once; the hashes of
-/// compressed ones are computed side by side.
+/// compressed ones are computed side by side. Their content is in buffers of `lender`'s if there is one.
 #[must_use]
-pub fn judge_containers(found: &[&FoundContainer<'_>]) -> Vec<ContainerJudgement> {
+pub fn judge_containers(
+    found: &[&FoundContainer<'_>],
+    lender: Option<&'static MemoryLender>,
+) -> Vec<ContainerJudgement> {
     let bundles: Vec<&[u8]> = found.iter().filter(|one| one.form.is_bundle()).map(|one| one.bytes).collect();
-    let mut parsed = hotswap_bundle::parse_all_lenient(&bundles).into_iter();
+    let mut parsed = hotswap_bundle::parse_all_lenient(&bundles, lender).into_iter();
     let judged = found.iter().map(|one| {
         let bundle = if one.form.is_bundle() { parsed.next() } else { None };
         judge_read(one, bundle)

@@ -6,15 +6,17 @@
 
 use crate::abi::{SignalHandle, SignalHandler};
 use crate::boundary::hsa_api;
+use crate::program_end::{
+    HANDLER_THREAD, MOST_WAITS, can_wait_for_handlers, is_handler_running, lock_running_handler, wait_before_freeing,
+};
 use crate::signals::{
     EmulatedSignal, SignalCondition, WatchedSignal, destroy_user_signal, find_user_signal, wait_a_moment, wake_all,
 };
 use crate::status::HsaStatus;
-use crate::users;
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -38,15 +40,6 @@ enum HandlerCall {
 static PENDING: Mutex<VecDeque<PendingHandler>> = Mutex::new(VecDeque::new());
 /// The program ends with a GPU that it has lost: no handler is called any more.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
-/// See [`begin_program_end`].
-static IS_ENDING: AtomicBool = AtomicBool::new(false);
-/// Held during the call of a handler.
-static RUNNING: Mutex<()> = Mutex::new(());
-const THREAD: &str = "hsa-handlers";
-/// Milliseconds that [`wait_for_handlers`] waits, and [`wait_before_freeing`] all in all: a handler of the program's may stay due, or
-/// never return.
-const MOST_WAITS: u32 = 3000;
-
 fn lock_pending() -> MutexGuard<'static, VecDeque<PendingHandler>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -84,7 +77,7 @@ fn call_handlers() {
 /// Calls the first handler that is due; whether there was one.
 fn call_due_handler() -> bool {
     // Before the handler leaves the list: who finds it in neither place knows that it has returned.
-    let _running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _running = lock_running_handler();
     let Some(handler) = take_due_handler() else { return false };
     if handler.call_handler() {
         lock_pending().push_back(handler);
@@ -109,7 +102,7 @@ fn forget_handlers_of(signal: EmulatedSignal) {
 /// Waits until no handler runs or is due, for a while: a GPU's are called at once, long before the program that saw its results has
 /// come to `exit`, where HIP frees what its handlers work on.
 pub(crate) fn wait_for_handlers() {
-    if thread::current().name() == Some(THREAD) || users::is_other_process() {
+    if !can_wait_for_handlers() {
         return;
     }
     for _ in 0..MOST_WAITS {
@@ -118,28 +111,6 @@ pub(crate) fn wait_for_handlers() {
         if !is_due && !is_handler_running() {
             return;
         }
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn is_handler_running() -> bool {
-    matches!(RUNNING.try_lock(), Err(TryLockError::WouldBlock))
-}
-
-/// The program's end has begun.
-pub(crate) fn begin_program_end() {
-    IS_ENDING.store(true, Ordering::SeqCst);
-}
-
-/// Called before something of the program's is freed. Once its end has begun, the handler that runs returns first: HIP's destructors
-/// wait until a handler has stated the end of the last command, but not until it has given up the command's queue, and free the
-/// device with the memory that the queue then gives back. Only here, as the caller may hold a lock elsewhere that the handler takes.
-pub(crate) fn wait_before_freeing() {
-    static WAITS: AtomicU32 = AtomicU32::new(0);
-    if !IS_ENDING.load(Ordering::SeqCst) || thread::current().name() == Some(THREAD) || users::is_other_process() {
-        return;
-    }
-    while is_handler_running() && WAITS.fetch_add(1, Ordering::Relaxed) < MOST_WAITS {
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -156,8 +127,8 @@ pub(crate) fn end_handlers() {
 pub(crate) fn forget_all_handlers() {
     lock_pending().clear();
     // A handler that leaves HSA itself would wait for its own end, and a child of fork for a thread that it does not have.
-    if thread::current().name() != Some(THREAD) && !users::is_other_process() {
-        drop(RUNNING.lock().unwrap_or_else(PoisonError::into_inner));
+    if can_wait_for_handlers() {
+        drop(lock_running_handler());
         // It may have asked to stay.
         lock_pending().clear();
     }
@@ -167,7 +138,7 @@ fn add_handler(handler: PendingHandler) -> Result<(), HsaStatus> {
     static START: Once = Once::new();
     lock_pending().push_back(handler);
     START.call_once(|| {
-        let thread = thread::Builder::new().name(THREAD.to_owned());
+        let thread = thread::Builder::new().name(HANDLER_THREAD.to_owned());
         if let Err(error) = thread.spawn(call_handlers) {
             crate::message::report_message(&format!("no thread for handlers of signals: {error}"));
         }
@@ -203,6 +174,8 @@ hsa_api! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program_end::begin_program_end;
+    use std::sync::atomic::AtomicU32;
 
     static STARTED: AtomicU32 = AtomicU32::new(0);
     static RETURNED: AtomicU32 = AtomicU32::new(0);

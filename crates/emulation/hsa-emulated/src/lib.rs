@@ -8,7 +8,7 @@
 //! | `settings` | the environment |
 //! | `devices`, `gpu`, `product`, `system`, `agents` | agents and their properties |
 //! | `memory` | pools, pointers, locked and virtual memory |
-//! | `signals`, `handlers` | signals, waits, handlers |
+//! | `signals`, `handlers`, `program_end` | signals, waits, handlers, and the order of these at the end |
 //! | `queue`, `queue_functions`, `doorbell`, `packets`, `packet_format` | queues and their packets |
 //! | `copies` | copies of memory |
 //! | `loader` | code objects |
@@ -47,6 +47,7 @@ mod message;
 mod packet_format;
 mod packets;
 mod product;
+mod program_end;
 mod queue;
 mod queue_functions;
 mod refused;

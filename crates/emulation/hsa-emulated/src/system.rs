@@ -9,6 +9,7 @@ use crate::executor::{has_lost_gpu, settle_queues};
 use crate::handlers;
 use crate::loader;
 use crate::message::report_message;
+use crate::program_end;
 use crate::status::HsaStatus;
 use crate::users;
 use std::ffi::{c_char, c_void};
@@ -44,7 +45,7 @@ extern "C" fn finish_before_exit() {
     or_after_panic("the program's end", (), || {
         settle_queues();
         handlers::wait_for_handlers();
-        handlers::begin_program_end();
+        program_end::begin_program_end();
         if has_lost_gpu() {
             handlers::end_handlers();
         }

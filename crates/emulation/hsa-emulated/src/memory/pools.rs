@@ -11,7 +11,7 @@ use crate::agent_handles::HOST;
 use crate::boundary::{caller_slice, hsa_api, not_null, put_as, put_result, visit_all};
 use crate::devices::{check_agent, gpu_of};
 use crate::executor::settle_queues;
-use crate::handlers::wait_before_freeing;
+use crate::program_end::wait_before_freeing;
 use crate::status::HsaStatus;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;

@@ -15,11 +15,11 @@ use crate::work::container_groups::GroupReading;
 use crate::work::containers::threads;
 use crate::work::inventory::LookProgress;
 use crate::work::kept_plans::PlanEvidence;
-use crate::work::{provenance, text};
+use crate::work::{memory_budget, provenance, text};
 use clap::Args;
 use hotswap_bundle::{FoundContainer, FoundContents, open_with};
 use hotswap_families::manifest::RECORD_SECTIONS;
-use hotswap_files::InputFile;
+use hotswap_files::{InputFile, MemoryLender};
 use hotswap_load_model::acceptance::{self, ContainerJudgement};
 use hotswap_load_model::{LoadFailure, LoadableContainer, Registration};
 use hotswap_report::limit::Charge;
@@ -80,8 +80,11 @@ fn check(arguments: &Files, required: &RequiredGpus) -> CommandOutcome {
 
 /// Files that are shorter are checked side by side, and each by one thread; the containers of a longer one are.
 const LARGE_FILE: u64 = 64 << 20;
-/// Bytes of unpacked containers that one thread has at once, unless one container has more.
-const UNPACKED_TOGETHER: u64 = 192 << 20;
+/// Bytes of unpacked containers that one thread has at once at most, unless one container has more: six of the size that
+/// most code of libraries has, 64 MB.
+const UNPACKED_TOGETHER: u64 = 384 << 20;
+/// Their memory, a piece for each thread.
+static UNPACKED: MemoryLender = MemoryLender::new(UNPACKED_TOGETHER as usize);
 /// Bytes of shorter files that one thread reads together, and their number where the system has enough descriptors.
 const BYTES_TOGETHER: u64 = LARGE_FILE;
 const FILES_TOGETHER: usize = 64;
@@ -96,14 +99,11 @@ fn check_files(files: &[PathBuf], required: &RequiredGpus) -> Vec<FileCheck> {
     })
     .into_iter()
     .flatten();
-    let mut checked = Vec::with_capacity(files.len());
-    for (file, size) in files.iter().zip(sizes) {
-        match size.and_then(|_| beside.next()) {
-            Some(one) => checked.push(one),
-            None => checked.extend(check_batch(&[file], required, FileReading::Alone)),
-        }
-    }
-    checked
+    let long: Vec<&Path> =
+        files.iter().zip(&sizes).filter(|(_, size)| size.is_none()).map(|(file, _)| &**file).collect();
+    let mut alone = long.chunks(files_together()).flat_map(|files| check_batch(files, required, FileReading::Alone));
+    let checked = sizes.iter().map(|size| if size.is_some() { beside.next() } else { alone.next() });
+    checked.flatten().collect()
 }
 
 /// The size of a file that is checked beside others; none for a long one, and for one that has no size.
@@ -139,7 +139,7 @@ fn files_together() -> usize {
 /// How a file is read.
 #[derive(Clone, Copy)]
 enum FileReading<'p> {
-    /// Its containers are read by all threads.
+    /// Its containers, and those of other long files, are read by all threads.
     Alone,
     /// By one thread, beside other files; their progress is shared.
     Beside(&'p LookProgress),
@@ -245,10 +245,12 @@ fn judge_charged(containers: &[ChargedContainer<'_, '_>], reading: FileReading<'
     all.collect()
 }
 
-fn read_groups(containers: &[&FoundContainer<'_>], threads: usize, progress: &LookProgress) -> Vec<ContainerJudgement> {
-    let reading = GroupReading { threads, group_bytes: UNPACKED_TOGETHER };
+fn read_groups(containers: &[&FoundContainer<'_>], readers: usize, progress: &LookProgress) -> Vec<ContainerJudgement> {
+    // Also where files are read beside others, there are that many threads.
+    let share = memory_budget::for_reading().share_of(threads(None));
+    let reading = GroupReading { threads: readers, group_bytes: share.min(UNPACKED_TOGETHER) };
     reading.read_all(containers, &|group| {
-        let judged = acceptance::judge_containers(group);
+        let judged = acceptance::judge_containers(group, Some(&UNPACKED));
         progress.advance(packed_size(group));
         judged
     })

@@ -101,7 +101,7 @@ fn judge_group(group: &[&FoundContainer<'_>], mapped: Option<&InputFile>) -> Vec
     let judged = match group {
         // Its content goes into a file.
         [large] if large.plain_size() >= STREAMED_FROM => vec![acceptance::judge_aside(large)],
-        group => acceptance::judge_containers(group),
+        group => acceptance::judge_containers(group, None),
     };
     if let Some(file) = mapped {
         group.iter().for_each(|container| file.release(container.bytes));

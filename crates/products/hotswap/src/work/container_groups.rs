@@ -28,7 +28,7 @@ impl GroupReading {
         let take = || {
             while let Some(numbers) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let group: Vec<&FoundContainer> = numbers.iter().map(|number| containers[*number]).collect();
-                let taken = memory_budget::shared().take(unpacked_size(&group) / 4);
+                let taken = memory_budget::for_reading().take(unpacked_size(&group));
                 let read = read(&group);
                 drop(taken);
                 results.lock().unwrap_or_else(PoisonError::into_inner).extend(numbers.iter().zip(read));
