@@ -181,19 +181,20 @@ impl KeptRows<'_> {
     fn read_kept(&self) -> Result<Vec<(FileRow, bool)>, Diagnostic> {
         let mut rows = Vec::new();
         for (path, all) in &self.past.files {
-            let own = || all.iter().filter(|(row, _)| row.library.as_ref() == Some(&self.library.name));
+            let own = all.iter().filter(|(row, _)| row.library.as_ref() == Some(&self.library.name));
+            let own = Vec::from_iter(own);
             let full = self.destination.join(path);
-            if own().next().is_none() || is_missing(&full)? {
+            if own.is_empty() || is_missing(&full)? {
                 continue;
             }
             let is_changed = self.library.foreign.iter().any(|error| error.place.file.as_ref() == Some(&full));
             if is_changed {
-                rows.extend(own().next_back().cloned());
+                rows.extend(own.last().copied().cloned());
                 continue;
             }
             let sha256 = hash::of_file(&full)?;
             // The last row is that of the last run.
-            rows.extend(own().rfind(|(row, _)| row.sha256 == sha256).cloned());
+            rows.extend(own.into_iter().rfind(|(row, _)| row.sha256 == sha256).cloned());
         }
         Ok(rows)
     }

@@ -126,14 +126,16 @@ fn single_database_error(error: Diagnostic) -> Vec<Diagnostic> {
 
 /// The row with another name and new code.
 fn new_row(row: &KernelRow, change: &DatabaseChange<'_>) -> Result<Option<PackedRow>, Vec<Diagnostic>> {
-    let in_row = |mut error: Diagnostic| {
-        error.place.entry.get_or_insert_with(|| row.row_place());
-        error
-    };
-    let options = renamed_options(row, change).map_err(|error| vec![in_row(error)])?;
-    let code = (change.maker)(row).map_err(|reasons| reasons.into_iter().map(in_row).collect::<Vec<_>>())?;
+    let options = renamed_options(row, change).map_err(|error| vec![in_kernel_row(error, row)])?;
+    let code = (change.maker)(row);
+    let code = code.map_err(|reasons| Vec::from_iter(reasons.into_iter().map(|reason| in_kernel_row(reason, row))))?;
     let Some(code) = code else { return Ok(None) };
-    pack_row(KernelRow { options, code, ..row.clone() }).map(Some).map_err(|error| vec![in_row(error)])
+    pack_row(KernelRow { options, code, ..row.clone() }).map(Some).map_err(|error| vec![in_kernel_row(error, row)])
+}
+
+fn in_kernel_row(mut error: Diagnostic, row: &KernelRow) -> Diagnostic {
+    error.place.entry.get_or_insert_with(|| row.row_place());
+    error
 }
 
 /// The options with the other GPU's name.

@@ -121,13 +121,13 @@ impl TreeManifest {
             return Ok(None);
         }
         let text = hotswap_files::read_file(&path)?;
-        let damaged = |error: serde_json::Error| Diagnostic::error(codes::MALFORMED, error.to_string()).in_file(&path);
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+        let value: serde_json::Value =
+            serde_json::from_slice(&text).map_err(|error| damaged_manifest(&error, &path))?;
         if value["schema"] != SCHEMA {
             let what = format!("schema {} of the manifest", value["schema"]);
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).in_file(&path));
         }
-        let manifest: Self = serde_json::from_value(value).map_err(damaged)?;
+        let manifest: Self = serde_json::from_value(value).map_err(|error| damaged_manifest(&error, &path))?;
         manifest.check_paths().map_err(|error| error.in_file(&path))?;
         Ok(Some(manifest))
     }
@@ -151,6 +151,10 @@ impl TreeManifest {
     pub fn is_own(row: &FileRow) -> bool {
         row.library.is_none()
     }
+}
+
+fn damaged_manifest(error: &serde_json::Error, path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, error.to_string()).in_file(path)
 }
 
 /// Refuses a path that leads out of the destination.

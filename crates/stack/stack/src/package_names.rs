@@ -29,8 +29,9 @@ impl PackageNames {
     pub fn new(package: &str, environment: &Environment) -> Option<Self> {
         let names = parse_pairs(environment.names.split(',')).ok()?;
         let directory = common_directory(&environment.serves)?;
-        let below = |path: &PathBuf| path.strip_prefix(&directory).map(Path::to_owned).ok();
-        let serves = environment.serves.iter().filter_map(below).collect();
+        let serves =
+            environment.serves.iter().filter_map(|path| path.strip_prefix(&directory).map(Path::to_owned).ok());
+        let serves = serves.collect();
         Some(Self { path: directory.join(DIRECTORY).join(format!("{package}.conf")), names, serves })
     }
 

@@ -168,20 +168,25 @@ impl TreePlan {
     /// The links that lead to an output, or to a directory with one.
     fn links_to_outputs(&self, tree: &LibraryTree) -> BTreeMap<PathBuf, PathBuf> {
         let outputs: BTreeSet<&Path> = self.all_actions().map(|action| action.output.as_path()).collect();
-        let is_output = |to: &Path| outputs.range(to..).next().is_some_and(|output| output.starts_with(to));
-        let leads = |to: &PathBuf| {
-            let mut to = to;
-            // As many steps as there are links, so that a cycle ends.
-            for _ in 0..tree.links.len() {
-                let Some(next) = tree.links.get(to) else { break };
-                to = next;
-            }
-            is_output(to)
-        };
-        let is_free = |link: &Path| !is_output(link);
-        let kept = tree.links.iter().filter(|(link, to)| leads(to) && is_free(link));
+        let leading = tree.links.iter().filter(|(_, to)| holds_output(&outputs, end_of_links(tree, to)));
+        let kept = leading.filter(|(link, _)| !holds_output(&outputs, link));
         kept.map(|(link, to)| (link.clone(), to.clone())).collect()
     }
+}
+
+/// Whether an output is at the path or below it.
+fn holds_output(outputs: &BTreeSet<&Path>, path: &Path) -> bool {
+    outputs.range(path..).next().is_some_and(|output| output.starts_with(path))
+}
+
+fn end_of_links<'t>(tree: &'t LibraryTree, to: &'t Path) -> &'t Path {
+    let mut to = to;
+    // As many steps as there are links, so that a cycle ends.
+    for _ in 0..tree.links.len() {
+        let Some(next) = tree.links.get(to) else { break };
+        to = next;
+    }
+    to
 }
 
 /// The first file or directory that could not be read.
@@ -215,11 +220,16 @@ fn choose_sources(
         let what = format!("no library below the roots has code for `{gpu}`, which is to be kept");
         return Err(Diagnostic::error(codes::UNKNOWN_TARGET, what));
     }
-    let choose = |target: &String| {
-        let source = source::choose_source(target, settings.from.as_deref(), &has, settings.experimental)?.to_owned();
-        Ok(WantedTarget { target: target.clone(), source })
-    };
-    settings.targets.iter().map(choose).collect()
+    settings.targets.iter().map(|target| wanted_target(target, settings, &has)).collect()
+}
+
+fn wanted_target(
+    target: &str,
+    settings: &ServeRequest,
+    libraries: &[BTreeSet<String>],
+) -> Result<WantedTarget, Diagnostic> {
+    let source = source::choose_source(target, settings.from.as_deref(), libraries, settings.experimental)?;
+    Ok(WantedTarget { target: target.to_owned(), source: source.to_owned() })
 }
 
 /// Gives a file to its library.
@@ -296,45 +306,44 @@ impl LibraryFiles<'_> {
         // Files that are damaged may have had something to serve.
         let unread = self.refused.iter().map(|error| Diagnostic { severity: Severity::Warning, ..error.clone() });
         let unread: Vec<Diagnostic> = unread.collect();
-        let remark = |text: String| LibraryPlan { remark: Some(text), warnings: unread.clone(), ..plan.clone() };
-        let refuse = |refused: Vec<Diagnostic>| LibraryPlan { refused, ..plan.clone() };
         if wanted.iter().all(|row| self.is_there(&row.target, &processors)) {
-            return LibraryPlan { needs_nothing: true, ..remark("has code for it already".to_owned()) };
+            return LibraryPlan { needs_nothing: true, ..plan.with_remark("has code for it already", unread) };
         }
         let lacks_code = self.hosts.iter().all(|host| host.stock.containers.is_empty());
         if !has_data && lacks_code && rules::compiles_kernels(&plan.name) {
-            return remark("compiles its kernels at run time, and nothing that was compiled before is here".to_owned());
+            return plan
+                .with_remark("compiles its kernels at run time, and nothing that was compiled before is here", unread);
         }
         if !wanted.iter().any(|row| processors.contains(&row.source)) {
             let lost = wanted.iter().filter_map(|row| served_apart(&plan.name, row, &processors, settings));
             let lost = Vec::from_iter(lost);
             if !lost.is_empty() {
-                return refuse(lost);
+                return LibraryPlan { refused: lost, ..plan };
             }
             let sources = WantedTarget::source_names(wanted);
-            return remark(format!("has nothing for {sources}, so there is nothing to serve from"));
+            return plan.with_remark(&format!("has nothing for {sources}, so there is nothing to serve from"), unread);
         }
         if !self.refused.is_empty() {
-            return refuse(self.refused);
+            return LibraryPlan { refused: self.refused, ..plan };
         }
         let is_archived = plan.name == rules::ARCHIVES;
         if is_archived && settings.names == NameMode::Own {
-            return refuse(vec![unchecked_hosts()]);
+            return LibraryPlan { refused: vec![unchecked_hosts()], ..plan };
         }
         if has_data && self.hosts.iter().all(|host| host.gpu.is_some()) && !is_archived {
-            return refuse(vec![without_host(&plan.name)]);
+            return LibraryPlan { refused: vec![without_host(&plan.name)], ..plan };
         }
         let directories: BTreeSet<&Path> = self.data.iter().map(|(_, _, found)| found.directory.as_path()).collect();
         if let (Some(first), Some(last)) = (directories.first(), directories.last())
             && first != last
             && !is_archived
         {
-            return refuse(vec![two_versions(&plan.name, first, last)]);
+            return LibraryPlan { refused: vec![two_versions(&plan.name, first, last)], ..plan };
         }
         if settings.names == NameMode::Source && rules::compiles_kernels(&plan.name) {
             let refused: Vec<Diagnostic> = wanted.iter().filter_map(|row| not_relabelled(&plan.name, row)).collect();
             if !refused.is_empty() {
-                return refuse(refused);
+                return LibraryPlan { refused, ..plan };
             }
         }
         let is_alone = !has_data && rules::has_data(&plan.name);
@@ -353,30 +362,16 @@ impl LibraryFiles<'_> {
 
     /// Whether it has all code for a target.
     fn is_there(&self, target: &str, processors: &BTreeSet<String>) -> bool {
-        let hosts = || self.hosts.iter().filter(|host| !host.stock.containers.is_empty() && host.gpu.is_none());
-        let in_hosts = hosts().all(|host| host.stock.serves_processor(target));
-        if self.data.is_empty() {
-            in_hosts && hosts().next().is_some()
-        } else {
-            processors.contains(target) && in_hosts
-        }
+        let mut hosts = self.hosts.iter().filter(|host| !host.stock.containers.is_empty() && host.gpu.is_none());
+        let in_hosts = hosts.clone().all(|host| host.stock.serves_processor(target));
+        if self.data.is_empty() { in_hosts && hosts.next().is_some() } else { processors.contains(target) && in_hosts }
     }
 
     fn data_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
-        let action = |(relative, path, found): &(&Path, &Path, LibraryMatch)| {
+        let data = self.data.iter();
+        let actions = data.filter_map(|(relative, path, found)| {
+            let content = data_content(found, wanted, settings)?;
             let kind = found.rule().kind;
-            let is_code = kind.has_code();
-            let of_gpu = |row: &&WantedTarget| found.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
-            let rows: Vec<WantedTarget> = wanted.iter().filter(of_gpu).cloned().collect();
-            if kind == FileKind::Archive && found.gpu.is_some() {
-                return None;
-            }
-            let is_kept = found.gpu.as_ref().is_some_and(|gpu| settings.keep.contains(gpu));
-            let content = match (rows.is_empty(), is_code) {
-                (true, _) if !is_kept => return None,
-                (false, true) => OutputContent::Served(rows),
-                _ => OutputContent::Copied,
-            };
             let output = if kind == FileKind::KernelDatabase {
                 self.database_name(relative, found)
             } else {
@@ -384,8 +379,8 @@ impl LibraryFiles<'_> {
             };
             let others = self.other_sources(relative, kind, content.wanted_targets(), settings);
             Some(Action { input: path.to_path_buf(), output, kind, content, others })
-        };
-        self.data.iter().filter_map(action).chain(self.archive_actions(wanted, settings)).collect()
+        });
+        actions.chain(self.archive_actions(wanted, settings)).collect()
     }
 
     /// The files of other GPUs for the targets of a code object in a file of its own: those with their name in the
@@ -400,19 +395,21 @@ impl LibraryFiles<'_> {
         if kind != FileKind::CodeObject {
             return Vec::new();
         }
-        let of = |row: &WantedTarget| {
-            let (target, source) = (row.target.clone(), row.source.clone());
+        let mut sources = Vec::new();
+        for row in wanted {
             let named = source::other_sources(&row.target, &row.source, settings.experimental);
             // One that is served itself is not a source.
-            let named: Vec<&'static str> = named.filter(|other| !settings.targets.iter().any(|t| t == other)).collect();
-            named.into_iter().filter_map(move |other| {
-                let at = rename_path(relative, &WantedTarget { target: other.to_owned(), source: source.clone() });
-                let (_, path, _) = self.data.iter().find(|(relative, ..)| *relative == at)?;
-                let wanted = WantedTarget { target: target.clone(), source: other.to_owned() };
-                Some(OtherSource { wanted, input: path.to_path_buf() })
-            })
-        };
-        wanted.iter().flat_map(of).collect()
+            let named = named.filter(|other| !settings.targets.iter().any(|target| target == other));
+            sources.extend(named.filter_map(|other| self.other_source(relative, row, other)));
+        }
+        sources
+    }
+
+    fn other_source(&self, relative: &Path, row: &WantedTarget, other: &str) -> Option<OtherSource> {
+        let at = rename_path(relative, &WantedTarget { target: other.to_owned(), source: row.source.clone() });
+        let (_, path, _) = self.data.iter().find(|(relative, ..)| *relative == at)?;
+        let wanted = WantedTarget { target: row.target.clone(), source: other.to_owned() };
+        Some(OtherSource { wanted, input: path.to_path_buf() })
     }
 
     /// The name of a database of kernels. MIOpen opens the one for the GPU's number of compute units, or the one without a
@@ -433,18 +430,11 @@ impl LibraryFiles<'_> {
         let mut actions = Vec::new();
         for (relative, path, found) in self.data.iter().filter(|(.., found)| found.rule().kind == FileKind::Archive) {
             let Some(gpu) = &found.gpu else { continue };
-            let action = |output: PathBuf, content| Action {
-                input: path.to_path_buf(),
-                output,
-                kind: FileKind::Archive,
-                content,
-                others: Vec::new(),
-            };
             if settings.keep.contains(gpu) {
-                actions.push(action(relative.to_path_buf(), OutputContent::Copied));
+                actions.push(archive_action(path, relative.to_path_buf(), OutputContent::Copied));
             }
             for row in wanted.iter().filter(|row| *gpu == row.source) {
-                actions.push(action(rename_path(relative, row), OutputContent::Alone(row.clone())));
+                actions.push(archive_action(path, rename_path(relative, row), OutputContent::Alone(row.clone())));
             }
         }
         actions
@@ -489,10 +479,39 @@ impl LibraryFiles<'_> {
     }
 }
 
+impl LibraryPlan {
+    fn with_remark(self, text: &str, warnings: Vec<Diagnostic>) -> Self {
+        Self { remark: Some(text.to_owned()), warnings, ..self }
+    }
+}
+
+/// The content of a data file; `None` where it gets no output of its own.
+fn data_content(found: &LibraryMatch, wanted: &[WantedTarget], settings: &ServeRequest) -> Option<OutputContent> {
+    let kind = found.rule().kind;
+    let rows = rows_of_gpu(wanted, found.gpu.as_deref());
+    if kind == FileKind::Archive && found.gpu.is_some() {
+        return None;
+    }
+    let is_kept = found.gpu.as_ref().is_some_and(|gpu| settings.keep.contains(gpu));
+    match (rows.is_empty(), kind.has_code()) {
+        (true, _) if !is_kept => None,
+        (false, true) => Some(OutputContent::Served(rows)),
+        _ => Some(OutputContent::Copied),
+    }
+}
+
+/// The rows whose source is the GPU; all for a file that is for every GPU.
+fn rows_of_gpu(wanted: &[WantedTarget], gpu: Option<&str>) -> Vec<WantedTarget> {
+    wanted.iter().filter(|row| gpu.is_none_or(|gpu| gpu == row.source)).cloned().collect()
+}
+
+fn archive_action(path: &Path, output: PathBuf, content: OutputContent) -> Action {
+    Action { input: path.to_owned(), output, kind: FileKind::Archive, content, others: Vec::new() }
+}
+
 impl HostFile<'_> {
     fn plan_host_file(self, wanted: &[WantedTarget], settings: &ServeRequest) -> Option<Action> {
-        let is_its = |row: &&WantedTarget| self.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
-        let rows: Vec<WantedTarget> = wanted.iter().filter(is_its).cloned().collect();
+        let rows = rows_of_gpu(wanted, self.gpu.as_deref());
         let is_kept = self.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
         // A library that is opened by the source's name is of no use where the host sees another.
         let is_opened = self.gpu.is_none() || settings.names == NameMode::Source;

@@ -239,15 +239,12 @@ impl OutputWriter<'_> {
             .filter(|(_, library)| !library.is_held())
             .flat_map(|(number, library)| library.actions.iter().map(move |action| (number, action)))
             .collect();
-        let name = |number: usize| plan.libraries[number].name.as_str();
-        let is_large = |action: &Action| matches!(action.kind, FileKind::FatBinary | FileKind::Host);
-        let (mut all, small): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, action)| is_large(action));
+        let (mut all, small): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, action)| is_large_output(action));
         all.extend(small);
-        let one = |index: usize| {
+        let outputs = hotswap_files::on_all_cores(all.len(), |index| {
             let (number, action) = all[index];
-            (number, self.try_output(name(number), action, is_large(action)))
-        };
-        let outputs = hotswap_files::on_all_cores(all.len(), one);
+            (number, self.try_output(&plan.libraries[number].name, action, is_large_output(action)))
+        });
         let mut served: Vec<ServedLibrary> = plan.libraries.iter().map(begin_library).collect();
         let mut files: Vec<(usize, FileRow)> = Vec::new();
         for (number, output) in outputs {
@@ -303,7 +300,6 @@ impl OutputWriter<'_> {
         action: &Action,
         is_large: bool,
     ) -> Result<(FileRow, OutputOrigin), Vec<Diagnostic>> {
-        let wanted = action.content.wanted_targets().to_vec();
         let input = self.source_of(&action.input).map_err(|error| vec![error])?;
         let others = action
             .others
@@ -311,30 +307,29 @@ impl OutputWriter<'_> {
             .map(|one| other_source_file(one, self))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| vec![error])?;
-        let row = |sha256: String| FileRow {
+        let unhashed = FileRow {
             path: action.output.clone(),
             library: Some(library.to_owned()),
-            input: Some(input.clone()),
-            others: others.clone(),
-            sha256,
-            wanted: wanted.clone(),
+            input: Some(input),
+            others,
+            sha256: String::new(),
+            wanted: action.content.wanted_targets().to_vec(),
         };
         let path = self.run.destination.join(&action.output);
         if let Some(there) = self.existing_hash(&action.output).map_err(|error| vec![error])? {
-            let kept = row(there);
+            let kept = FileRow { sha256: there, ..unhashed.clone() };
             if self.is_current(&kept) {
                 return Ok((kept, OutputOrigin::Kept));
             }
         }
         self.journal.directories_of(&action.output).map_err(|error| vec![error])?;
         let named = std::sync::Mutex::new(None);
-        let before_named = |sha256: String| {
-            let row = row(sha256);
+        let way = self.write_output(action, &path, is_large, &|sha256| {
+            let row = FileRow { sha256, ..unhashed.clone() };
             self.journal.note_file(&row)?;
             named.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(row);
             Ok(())
-        };
-        let way = self.write_output(action, &path, is_large, &before_named)?;
+        })?;
         let row = named.into_inner().ok().flatten().ok_or_else(|| {
             vec![Diagnostic::error(codes::INTERNAL, "an output was written without its row").in_file(&path)]
         })?;
@@ -348,7 +343,7 @@ impl OutputWriter<'_> {
         is_large: bool,
         before_named: &BeforeNamed<'_>,
     ) -> Result<OutputOrigin, Vec<Diagnostic>> {
-        let in_file = |error: Diagnostic| vec![error.in_file(&action.input)];
+        let input = &action.input;
         match &action.content {
             OutputContent::Served(_) | OutputContent::Alone(_) => {
                 let order = OutputRequest { action, output: path, is_large, before_named };
@@ -357,15 +352,12 @@ impl OutputWriter<'_> {
                 }
             }
             OutputContent::Index(_) | OutputContent::Extended(_) => {
-                let old = hotswap_files::open_input(&action.input).map_err(in_file)?;
-                let new = index(&old, action).map_err(in_file)?;
-                before_named(hash::sha256_of(&new)).map_err(in_file)?;
-                hotswap_files::replace_like(path, &new, &action.input).map_err(in_file)?;
+                write_index(action, path, before_named).map_err(|error| vec![error.in_file(input)])?;
                 return Ok(OutputOrigin::Made);
             }
             OutputContent::Copied => {}
         }
-        copy_input(&action.input, path, before_named).map_err(in_file)?;
+        copy_input(input, path, before_named).map_err(|error| vec![error.in_file(input)])?;
         Ok(OutputOrigin::Copied)
     }
 
@@ -545,6 +537,17 @@ fn begin_library(library: &LibraryPlan) -> ServedLibrary {
 /// leave outputs of two states.
 fn is_fatal(reason: &Diagnostic) -> bool {
     reason.code == codes::CANNOT_WRITE || reason.code == codes::INTERNAL || is_unread(reason)
+}
+
+fn is_large_output(action: &Action) -> bool {
+    matches!(action.kind, FileKind::FatBinary | FileKind::Host)
+}
+
+fn write_index(action: &Action, output: &Path, before_named: &BeforeNamed<'_>) -> Result<(), Diagnostic> {
+    let old = hotswap_files::open_input(&action.input)?;
+    let new = index(&old, action)?;
+    before_named(hash::sha256_of(&new))?;
+    hotswap_files::replace_like(output, &new, &action.input)
 }
 
 /// The new content of an index.

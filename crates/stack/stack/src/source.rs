@@ -1,7 +1,7 @@
 //! The GPU that each target is served from: one for the whole tree, because the host is shown one name. Others may take
 //! its place where a file has code for them that the host starts in the same way.
 
-use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, ValidatedPair, all_pairs, find_pair};
+use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, all_pairs, find_pair};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Processor, find_processor};
 use std::collections::BTreeSet;
@@ -36,9 +36,10 @@ fn count_libraries_with_source(source: &str, libraries: &[BTreeSet<String>]) -> 
 
 /// The other GPUs whose code can serve the target in the place of that for `source`, in the order of the product's table.
 pub fn other_sources(target: &str, source: &str, experimental: bool) -> impl Iterator<Item = &'static str> {
-    let is_its = move |pair: &ValidatedPair| pair.target == target && pair.source != source;
-    let is_allowed = move |pair: &ValidatedPair| experimental || pair.status == PairStatus::Validated;
-    all_pairs().filter(move |pair| is_its(pair) && is_allowed(pair)).map(|pair| pair.source)
+    all_pairs()
+        .filter(move |pair| pair.target == target && pair.source != source)
+        .filter(move |pair| experimental || pair.status == PairStatus::Validated)
+        .map(|pair| pair.source)
 }
 
 fn known_processor(name: &str) -> Result<&'static Processor, Diagnostic> {

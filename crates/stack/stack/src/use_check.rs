@@ -283,8 +283,8 @@ fn compared_gpus(wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Compar
         let shown = if settings.names == NameMode::Source { &row.source } else { &row.target };
         let (sources, targets) = (modes_of_gpu(&row.source), modes_of_gpu(&row.target));
         for target in targets {
-            let is_like = |source: &&TargetId| source.xnack == target.xnack && source.sramecc == target.sramecc;
-            let Some(source) = sources.iter().find(is_like).or(sources.first()) else { continue };
+            let alike = sources.iter().find(|source| source.xnack == target.xnack && source.sramecc == target.sramecc);
+            let Some(source) = alike.or(sources.first()) else { continue };
             compared.push(ComparedGpu {
                 before: SeenGpu { device: *source, shown: row.source.clone() },
                 after: SeenGpu { device: target, shown: shown.clone() },
