@@ -74,13 +74,16 @@ fn shown(section: &Value) -> Vec<u8> {
             }
             None => {
                 let digits = item["bytes"].as_str().expect("digits");
-                let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits");
-                bytes.extend((0..digits.len()).step_by(2).map(byte));
+                bytes.extend((0..digits.len()).step_by(2).map(|at| byte_of_digits(digits, at)));
             }
         }
         assert_eq!((bytes.len() - before) as u64, size);
     }
     bytes
+}
+
+fn byte_of_digits(digits: &str, at: usize) -> u8 {
+    u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits")
 }
 
 fn number(value: &Value, key: &str) -> u64 {

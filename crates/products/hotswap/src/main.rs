@@ -35,6 +35,7 @@ use std::any::Any;
 use std::env;
 use std::io::{self, Write};
 use std::panic::{self, UnwindSafe};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use work::unknown_variables::take_unknown_variables;
@@ -96,12 +97,15 @@ const DIRECT: [&str; 5] = ["--kernel", "--grid", "--group", "--lds", "--arg"];
 fn without_separator(error: &clap::Error, mut words: impl Iterator<Item = String>) -> Option<Diagnostic> {
     let is_about_words = matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument);
     words.find(|word| word == "run")?;
-    let is_other = |word: &String| word == "--" || DIRECT.contains(&word.split('=').next().unwrap_or_default());
-    if !is_about_words || words.any(|word| is_other(&word)) {
+    if !is_about_words || words.any(|word| is_separator_or_direct(&word)) {
         return None;
     }
     let what = "`run` starts the program that follows `--`, and there is no `--`";
     Some(Diagnostic::error(codes::USAGE, what).advise("write `hotswap run --gpu GPU -- PROGRAM ARGUMENTS`"))
+}
+
+fn is_separator_or_direct(word: &str) -> bool {
+    word == "--" || DIRECT.contains(&word.split('=').next().unwrap_or_default())
 }
 
 /// The command, option or value that is most like the unknown one.
@@ -139,15 +143,19 @@ fn finish(mut outcome: CommandOutcome) -> ExitCode {
         Ok(()) => {}
     }
     let mut errors = io::stderr().lock();
-    let shown = |text: String| stream_input::named(standard_output::named(text, placeholder.as_deref()));
-    let _ = errors.write_all(shown(report).as_bytes());
+    let _ = errors.write_all(with_stream_names(report, placeholder.as_deref()).as_bytes());
     for line in grouped::lines(&outcome.problems) {
         // Names out of files may contain line ends. If standard error cannot be written, the exit code remains.
-        let _ = writeln!(errors, "hotswap: {}", text::plain(&shown(line)));
+        let _ = writeln!(errors, "hotswap: {}", text::plain(&with_stream_names(line, placeholder.as_deref())));
     }
     stream_input::remove_copies();
     let code = exit_code(&outcome);
     ExitCode::from(if is_cut && code == 0 { codes::CANNOT_PRINT.exit } else { code })
+}
+
+/// The text with streams in the place of the temporary files that stand for them.
+fn with_stream_names(text: String, placeholder: Option<&Path>) -> String {
+    stream_input::named(standard_output::named(text, placeholder))
 }
 
 /// The exit code of the first error, or of a command that had nothing to change.

@@ -3,11 +3,11 @@
 //!
 //! Invariant: the results are in the order of the containers, so the number of threads changes nothing.
 
+use crate::work::containers::run_on_threads;
 use crate::work::memory_budget;
 use hotswap_bundle::{FoundContainer, SIDE_BY_SIDE};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 /// Reads a group: a result for each container.
 pub(crate) type ReadGroup<'s, T> = dyn Fn(&[&FoundContainer<'_>]) -> Vec<T> + Sync + 's;
@@ -34,12 +34,7 @@ impl GroupReading {
                 results.lock().unwrap_or_else(PoisonError::into_inner).extend(numbers.iter().zip(read));
             }
         };
-        thread::scope(|scope| {
-            // Where the system does not have any more threads, fewer are used.
-            let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
-            (1..self.threads.min(groups.len())).all(|_| more());
-            take();
-        });
+        run_on_threads(self.threads.min(groups.len()), take);
         let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.sort_by_key(|(number, _)| *number);
         results.into_iter().map(|(_, result)| result).collect()

@@ -108,17 +108,25 @@ const LARGE: usize = 64 << 10;
 
 /// The requested number of threads; one for each core by default.
 pub(crate) fn threads(wanted: Option<u16>) -> usize {
-    let cores = || thread::available_parallelism().map_or(1, usize::from);
-    wanted.map_or_else(cores, usize::from)
+    wanted.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// Calls `take` in this many threads at once. Where the system does not have any more threads, fewer are used.
+pub(crate) fn run_on_threads(count: usize, take: impl Fn() + Sync) {
+    thread::scope(|scope| {
+        (1..count).all(|_| thread::Builder::new().spawn_scoped(scope, &take).is_ok());
+        take();
+    });
 }
 
 /// The file without its device code.
 pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[FoundContainer<'_>]) -> HostPart<'a> {
-    let range = |found: &FoundContainer<'_>| {
-        let start = usize::try_from(found.place.file_offset).unwrap_or(usize::MAX);
-        start..start.saturating_add(found.bytes.len())
-    };
-    HostPart::without_containers(file, containers.iter().map(range))
+    HostPart::without_containers(file, containers.iter().map(range_in_file))
+}
+
+fn range_in_file(found: &FoundContainer<'_>) -> Range<usize> {
+    let start = usize::try_from(found.place.file_offset).unwrap_or(usize::MAX);
+    start..start.saturating_add(found.bytes.len())
 }
 
 impl<'j> FileJob<'j> {
@@ -163,19 +171,12 @@ impl<'j> FileJob<'j> {
                 }
             }
         };
-        let work = || {
-            thread::scope(|scope| {
-                // Where the system does not have any more threads, fewer are used.
-                let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
-                (1..self.threads.min(found.len())).all(|_| more());
-                take();
-            });
-        };
+        let count = self.threads.min(found.len());
         // A large compressed container is read once, from its start to its end.
         if self.streams {
-            self.input.while_released(work)
+            self.input.while_released(|| run_on_threads(count, take));
         } else {
-            work()
+            run_on_threads(count, take);
         }
         progress.finish_and_clear();
         let scratch = scratch.map(|scratch| scratch.read()).transpose()?;
@@ -238,25 +239,33 @@ impl<'j> FileJob<'j> {
     }
 
     fn write_new<T>(&self, work: &HandledFile<'j, T>, before_named: &BeforeNamed<'_>) -> Result<u64, Diagnostic> {
-        let in_file = |error: Diagnostic| error.in_file(self.file);
         if is_kernel_archive(self.input) {
-            return self.write_archive(work, before_named).map_err(in_file);
+            return self.write_archive(work, before_named).map_err(|error| error.in_file(self.file));
         }
         let exchanges = work.exchanges();
-        let draft = hotswap_bundle::draft_with_exchanges(self.input, &exchanges).map_err(in_file)?;
+        let draft = hotswap_bundle::draft_with_exchanges(self.input, &exchanges);
+        let draft = draft.map_err(|error| error.in_file(self.file))?;
         let sources: Vec<&InputFile> = [self.input].into_iter().chain(&work.scratch).collect();
-        let check = |new: &InputFile| {
-            // The writer has compared every part already.
-            hotswap_bundle::verify_with(self.input, &exchanges, new, DraftFacts::Contents)?;
-            work.check(new)?;
-            accepted::check_new_file(self.input, new, self.threads)?;
-            before_named(new)
-        };
         let parts = draft.parts();
         let size = draft.size();
         let how = WriteOptions { sources: &sources, threads: self.threads, placement: self.placement };
-        hotswap_files::replace_parts(self.output, (size, self.file), how, parts, |new| check(new).map_err(in_file))?;
+        hotswap_files::replace_parts(self.output, (size, self.file), how, parts, |new| {
+            let checked = self.check_new(work, &exchanges, new).and_then(|()| before_named(new));
+            checked.map_err(|error| error.in_file(self.file))
+        })?;
         Ok(size)
+    }
+
+    fn check_new<T>(
+        &self,
+        work: &HandledFile<'j, T>,
+        exchanges: &[BundleReplacement<'_>],
+        new: &InputFile,
+    ) -> Result<(), Diagnostic> {
+        // The writer has compared every part already.
+        hotswap_bundle::verify_with(self.input, exchanges, new, DraftFacts::Contents)?;
+        work.check(new)?;
+        accepted::check_new_file(self.input, new, self.threads)
     }
 
     /// As [`Job::write_with`], for a kernel archive, whose fat binaries are its containers.
@@ -327,8 +336,8 @@ impl<'a, T> HandledFile<'a, T> {
 
     /// Whether the changed containers of the new file read as expected. Those that became empty are gone.
     fn check(&self, new: &[u8]) -> Result<(), Diagnostic> {
-        let stays = |handled: &&ProcessedContainer<'_, T>| handled.size != Some(0);
-        for (handled, found) in self.done.iter().filter(stays).zip(&find_containers(new).found) {
+        let staying = self.done.iter().filter(|handled| handled.size != Some(0));
+        for (handled, found) in staying.zip(&find_containers(new).found) {
             if let Some(expected) = handled.new.as_ref().and_then(|kept| kept.expected.as_ref()) {
                 expected.check_written(found.bytes).map_err(|error| error.in_entry(handled.found.place.to_string()))?;
             }
@@ -358,6 +367,9 @@ fn pick<'f, F, R>(found: &'f [F], results: &'f [R], next: &AtomicUsize) -> Optio
 }
 
 fn collect<T>(slots: Vec<ResultSlot<'_, T>>) -> Result<Vec<ProcessedContainer<'_, T>>, Diagnostic> {
-    let lost = || Diagnostic::error(codes::INTERNAL, "a thread left a container undone");
-    slots.into_iter().map(|slot| slot.into_inner().ok().flatten().ok_or_else(lost)?).collect()
+    slots.into_iter().map(|slot| slot.into_inner().ok().flatten().ok_or_else(undone_container_error)?).collect()
+}
+
+fn undone_container_error() -> Diagnostic {
+    Diagnostic::error(codes::INTERNAL, "a thread left a container undone")
 }

@@ -34,9 +34,11 @@ fn largest(functions: &[FunctionRecord]) -> (Vec<&FunctionRecord>, Vec<&Function
     order.sort_by_key(|number| std::cmp::Reverse(function_sort_weight(&functions[*number])));
     let mut shown = vec![false; functions.len()];
     order.into_iter().take(MOST_ROWS).for_each(|number| shown[number] = true);
-    let (shown, others): (Vec<_>, Vec<_>) = functions.iter().zip(shown).partition(|(_, is_shown)| *is_shown);
-    let alone = |list: Vec<(_, bool)>| list.into_iter().map(|(function, _)| function).collect();
-    (alone(shown), alone(others))
+    let (mut largest, mut others) = (Vec::new(), Vec::new());
+    for (function, is_shown) in functions.iter().zip(shown) {
+        if is_shown { largest.push(function) } else { others.push(function) }
+    }
+    (largest, others)
 }
 
 fn has_changed_sites(function: &FunctionRecord) -> bool {
@@ -120,19 +122,20 @@ fn named(names: &[&str]) -> String {
 fn row(function: &FunctionRecord) -> Vec<String> {
     let changed = function.sites.iter().filter(|sites| sites.left.is_none());
     let places: Vec<String> = changed.map(|sites| format!("{} {}", sites.family, sites.count)).collect();
-    let kernel = |field: fn(&KernelRecord) -> Option<NumberChange>| {
-        function.kernel.as_ref().and_then(field).map_or("-".to_owned(), change)
-    };
     vec![
         format!("  {}", text::plain(&function.name)),
         if function.kernel.is_some() { "kernel" } else { "called" }.to_owned(),
         if places.is_empty() { "-".to_owned() } else { places.join(", ") },
         format!("{:+}", function.grown),
-        kernel(|kernel| Some(kernel.vgprs)),
-        kernel(|kernel| Some(kernel.sgprs)),
-        kernel(|kernel| kernel.waves),
+        kernel_change(function, |kernel| Some(kernel.vgprs)),
+        kernel_change(function, |kernel| Some(kernel.sgprs)),
+        kernel_change(function, |kernel| kernel.waves),
         format!("+{}", function.cycles),
     ]
+}
+
+fn kernel_change(function: &FunctionRecord, field: fn(&KernelRecord) -> Option<NumberChange>) -> String {
+    function.kernel.as_ref().and_then(field).map_or("-".to_owned(), change)
 }
 
 fn change(change: NumberChange) -> String {

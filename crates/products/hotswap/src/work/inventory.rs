@@ -260,8 +260,8 @@ fn container<'a>(
     let rows = images.map(|image| {
         *number += 1;
         // A code object on its own lacks an ID, and its record has one row.
-        let is_of = |row: &&EntryRecord| image.id.as_ref().is_none_or(|id| *id == row.id);
-        let row = record.iter().flat_map(|record: &Record| &record.entries).find(is_of);
+        let mut entries = record.iter().flat_map(|record: &Record| &record.entries);
+        let row = entries.find(|row| image.id.as_ref().is_none_or(|id| *id == row.id));
         let size = image.data.len() as u64;
         ImageRow { number: *number, size, target: target(&image), record: row.cloned(), image }
     });
@@ -272,10 +272,8 @@ fn container<'a>(
 
 /// A container of which only the entry table was read. The kinds of its entries are unknown.
 fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> InventoryContainer<'a> {
-    let image = |(id, size): (String, u64)| {
-        (ContainerImage { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into(), stated: None }, size)
-    };
-    let images = entries.into_iter().map(image).filter(|(image, size)| *size > 0 && !is_host(image));
+    let images = entries.into_iter().map(|(id, size)| (unread_image(id), size));
+    let images = images.filter(|(image, size)| *size > 0 && !is_host(image));
     let rows = images.map(|(image, size)| {
         *number += 1;
         ImageRow { number: *number, size, target: target(&image), record: None, image }
@@ -290,6 +288,10 @@ fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<(String, u64)>, number: &
         empty: Vec::new(),
         is_read: false,
     }
+}
+
+fn unread_image<'a>(id: String) -> ContainerImage<'a> {
+    ContainerImage { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into(), stated: None }
 }
 
 /// The host's part of an object with device sections is one byte, not nothing.

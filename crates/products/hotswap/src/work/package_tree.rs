@@ -80,11 +80,14 @@ impl PackageTree {
             return Ok(packed.links.clone());
         }
         let mut links = Vec::new();
-        let mut note = |link: &PackageLink<'_>| {
-            links.push(UnpackedLink::of_package(link));
-            Ok(MemberChange::Unchanged)
+        let mut changes = PackageChanges {
+            change: &mut keep_member_unchanged,
+            link: Some(&mut |link: &PackageLink<'_>| {
+                links.push(UnpackedLink::of_package(link));
+                Ok(MemberChange::Unchanged)
+            }),
+            added: &[],
         };
-        let mut changes = PackageChanges { change: &mut keep_member_unchanged, link: Some(&mut note), added: &[] };
         hotswap_packages::visit_directory(&self.root, &mut changes)?;
         Ok(links)
     }

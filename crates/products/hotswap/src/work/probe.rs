@@ -34,13 +34,16 @@ pub(crate) struct ProbeOutput {
 impl ProbeOutput {
     /// The first line of an error, or the first line at all.
     pub(crate) fn reason(&self) -> String {
-        let lines = || self.stderr.lines().chain(self.stdout.lines()).map(str::trim).filter(|line| !line.is_empty());
-        let error = lines().find(|line| line.contains("error:")).or_else(|| lines().next());
+        let error = self.output_lines().find(|line| line.contains("error:")).or_else(|| self.output_lines().next());
         match (error, self.signal) {
             (Some(line), _) => line.to_owned(),
             (None, Some(signal)) => format!("it was ended by signal {signal} and printed nothing"),
             (None, None) => "it ended with an error and printed nothing".to_owned(),
         }
+    }
+
+    fn output_lines(&self) -> impl Iterator<Item = &str> {
+        self.stderr.lines().chain(self.stdout.lines()).map(str::trim).filter(|line| !line.is_empty())
     }
 }
 

@@ -43,35 +43,54 @@ pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<TabledObj
 /// As [`tables`].
 pub(crate) fn requested_tables(
     file: &Path,
-    TableRequest { target, hashed }: TableRequest<'_>,
+    request: TableRequest<'_>,
 ) -> Result<(Vec<TabledObject>, Vec<Diagnostic>), Diagnostic> {
-    let (mut found, mut problems, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    let each = |place: &str, stated: &str, data: &[u8]| match found_table(data) {
-        Ok(FoundTable { table, problems: warnings, origin }) => {
-            let stated = if stated == "-" { table.target.clone() } else { stated.to_owned() };
-            if target.is_some_and(|target| !is_for(&stated, target)) {
-                return others.push(stated);
-            }
-            problems.extend(warnings.into_iter().map(|one| in_place(one.in_file(file), place)));
-            let sha256 = hashed.then(|| sha256(data));
-            found.push(TabledObject { place: place.to_owned(), target: stated, table, origin, sha256 });
-        }
-        // A damaged object counts where it is asked for.
-        Err(error) if target.is_none_or(|target| stated == "-" || is_for(stated, target)) => {
-            problems.push(in_place(error.in_file(file), place));
-        }
-        Err(_) => others.push(stated.to_owned()),
-    };
-    let unread = code_objects(file, each).map_err(|error| error.in_file(file))?;
+    let mut sorted = SortedObjects { file, request, found: Vec::new(), problems: Vec::new(), others: Vec::new() };
+    let unread = code_objects(file, |place, stated, data| sorted.sort_object(place, stated, data))
+        .map_err(|error| error.in_file(file))?;
+    let SortedObjects { found, mut problems, mut others, .. } = sorted;
     problems.extend(unread.into_iter().map(|one| one.in_file(file)));
     pass_over_unknown(&mut problems, !found.is_empty());
     if found.is_empty() && problems.is_empty() {
         others.sort();
         others.dedup();
-        let what = format!("no code object is for {}; there are: {}", target.unwrap_or_default(), others.join(", "));
+        let target = request.target.unwrap_or_default();
+        let what = format!("no code object is for {target}; there are: {}", others.join(", "));
         return Err(Diagnostic::error(codes::NOT_FOUND, what).in_file(file).advise("name one of these by --target"));
     }
     Ok((found, problems))
+}
+
+/// The code objects of a file, by whether they were asked for.
+struct SortedObjects<'r> {
+    file: &'r Path,
+    request: TableRequest<'r>,
+    found: Vec<TabledObject>,
+    problems: Vec<Diagnostic>,
+    /// The targets of those that were not asked for.
+    others: Vec<String>,
+}
+
+impl SortedObjects<'_> {
+    fn sort_object(&mut self, place: &str, stated: &str, data: &[u8]) {
+        let TableRequest { target, hashed } = self.request;
+        match found_table(data) {
+            Ok(FoundTable { table, problems, origin }) => {
+                let stated = if stated == "-" { table.target.clone() } else { stated.to_owned() };
+                if target.is_some_and(|target| !is_for(&stated, target)) {
+                    return self.others.push(stated);
+                }
+                self.problems.extend(problems.into_iter().map(|one| in_place(one.in_file(self.file), place)));
+                let sha256 = hashed.then(|| sha256(data));
+                self.found.push(TabledObject { place: place.to_owned(), target: stated, table, origin, sha256 });
+            }
+            // A damaged object counts where it is asked for.
+            Err(error) if target.is_none_or(|target| stated == "-" || is_for(stated, target)) => {
+                self.problems.push(in_place(error.in_file(self.file), place));
+            }
+            Err(_) => self.others.push(stated.to_owned()),
+        }
+    }
 }
 
 fn sha256(data: &[u8]) -> String {

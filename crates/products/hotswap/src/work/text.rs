@@ -6,16 +6,18 @@ const WIDEST: usize = 200;
 /// Columns as wide as their widest cell, two blanks between them, none at the end of a line.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).filter(|width| *width <= WIDEST).max()
-    };
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+    let widths: Vec<usize> = (0..columns).map(|column| column_width(rows, column)).collect();
+    rows.iter().map(|row| padded_line(row, &widths)).collect()
+}
+
+fn column_width(rows: &[Vec<String>], column: usize) -> usize {
+    let cells = rows.iter().filter_map(|row| row.get(column));
+    cells.map(|cell| cell.chars().count()).filter(|width| *width <= WIDEST).max().unwrap_or_default()
+}
+
+fn padded_line(row: &[String], widths: &[usize]) -> String {
+    let cells = row.iter().zip(widths).map(|(cell, &width)| format!("{cell:<width$}"));
+    cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
 }
 
 /// Text from a file, with control characters escaped.

@@ -27,12 +27,17 @@ pub(crate) fn unsuited_results(
         CodeObject::parse(found.bytes)?;
     }
     let images = device_images(found, file)?;
-    let fate = |target: &String| {
-        let is_there = images.iter().any(|image| is_for(image, target));
-        let refused = || TargetResult::Refused { reasons: vec![reason(found.form, &images)], names: Vec::new() };
-        (target.clone(), if is_there { TargetResult::There } else { refused() })
-    };
-    Ok(if images.is_empty() { Vec::new() } else { targets.iter().map(fate).collect() })
+    if images.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(targets.iter().map(|target| (target.clone(), unsuited_result(target, found.form, &images))).collect())
+}
+
+fn unsuited_result(target: &str, form: ContainerForm, images: &[ContainerImage<'_>]) -> TargetResult {
+    if images.iter().any(|image| is_for(image, target)) {
+        return TargetResult::There;
+    }
+    TargetResult::Refused { reasons: vec![reason(form, images)], names: Vec::new() }
 }
 
 /// Whether these are images of a linked program into which another section of it points.
