@@ -196,12 +196,12 @@ impl<W: Write> DisasmRun<'_, W> {
     }
 
     fn image(&mut self, selected: &Selected<'_>) -> Result<(), RunEnd> {
-        let entry = selected.row.image.id.clone().unwrap_or_else(|| selected.place.clone());
-        let in_entry = |error: Diagnostic| if selected.is_bare { error } else { error.in_entry(entry.clone()) };
-        let mut map = CodeMap::read(&selected.row.image.data).map_err(in_entry)?;
-        self.problems.extend(std::mem::take(&mut map.problems).into_iter().map(in_entry));
-        let target = self.target(selected, &map).map_err(in_entry)?;
-        let reader = self.reader(&target, common_lanes(&map)).map_err(in_entry)?;
+        let map = CodeMap::read(&selected.row.image.data);
+        let mut map = map.map_err(|error| in_selected_entry(error, selected))?;
+        let problems = std::mem::take(&mut map.problems).into_iter();
+        self.problems.extend(problems.map(|problem| in_selected_entry(problem, selected)));
+        let target = self.target(selected, &map).map_err(|error| in_selected_entry(error, selected))?;
+        let reader = self.reader(&target, common_lanes(&map)).map_err(|error| in_selected_entry(error, selected))?;
         let kind = match map.kind {
             ObjectKind::Linked => "linked",
             ObjectKind::Relocatable => "relocatable",
@@ -331,6 +331,13 @@ impl<W: Write> DisasmRun<'_, W> {
     }
 }
 
+fn in_selected_entry(error: Diagnostic, selected: &Selected<'_>) -> Diagnostic {
+    if selected.is_bare {
+        return error;
+    }
+    error.in_entry(selected.row.image.id.as_ref().unwrap_or(&selected.place))
+}
+
 fn unknown_machine_message(map: &CodeMap<'_>) -> String {
     format!("machine {:#04x} in e_flags is not known", map.machine)
 }
@@ -357,23 +364,24 @@ fn wanted(map: &CodeMap<'_>, arguments: &DisasmArguments, names: &NameStyle) -> 
         let there = map.sections.iter().map(|section| section.name.to_string());
         return Err(absent("section with instructions", unknown, there));
     }
-    let sections = || map.sections.iter().enumerate().filter(|(_, section)| is_requested_section(section, arguments));
+    let sections = map.sections.iter().enumerate().filter(|(_, section)| is_requested_section(section, arguments));
     if arguments.symbol.is_empty() {
-        return Ok(sections().map(|(index, section)| (index, whole_section_range(section))).collect());
+        return Ok(sections.map(|(index, section)| (index, whole_section_range(section))).collect());
     }
+    let sections: Vec<_> = sections.collect();
     for name in &arguments.symbol {
-        if !sections().any(|(_, section)| !matching_symbol_ranges(section, name, names).is_empty()) {
-            let there = sections()
-                .flat_map(|(_, section)| &section.symbols)
-                .map(|symbol| names.shown(&symbol.name).into_owned());
-            return Err(absent("symbol", name, there));
+        if !sections.iter().any(|(_, section)| !matching_symbol_ranges(section, name, names).is_empty()) {
+            let symbols = sections.iter().flat_map(|(_, section)| &section.symbols);
+            return Err(absent("symbol", name, symbols.map(|symbol| names.shown(&symbol.name).into_owned())));
         }
     }
-    let ranges = |section: &CodeSection<'_>| {
-        arguments.symbol.iter().flat_map(|name| matching_symbol_ranges(section, name, names)).collect()
-    };
-    let found = sections().map(|(index, section)| (index, ranges(section)));
-    Ok(found.filter(|(_, ranges): &(usize, Vec<Range<usize>>)| !ranges.is_empty()).collect())
+    let found = sections.into_iter().map(|(index, section)| (index, requested_ranges(section, arguments, names)));
+    Ok(found.filter(|(_, ranges)| !ranges.is_empty()).collect())
+}
+
+/// The ranges of the requested symbols, in the order of the request.
+fn requested_ranges(section: &CodeSection<'_>, arguments: &DisasmArguments, names: &NameStyle) -> Vec<Range<usize>> {
+    arguments.symbol.iter().flat_map(|name| matching_symbol_ranges(section, name, names)).collect()
 }
 
 fn is_requested_section(section: &CodeSection<'_>, arguments: &DisasmArguments) -> bool {

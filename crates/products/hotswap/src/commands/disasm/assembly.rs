@@ -354,12 +354,15 @@ fn directive<W: Write>(out: &mut TextOutput<W>, bytes: &[u8]) {
 
 /// A symbol name in the assembler's syntax, quoted where needed.
 fn quoted(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
-    if !name.is_empty() && name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit()) {
+    if !name.is_empty() && name.chars().all(is_plain_in_symbols) && !name.starts_with(|c: char| c.is_ascii_digit()) {
         return name.to_owned();
     }
     let escaped = crate::work::text::plain(name).replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
+}
+
+fn is_plain_in_symbols(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$')
 }
 
 #[cfg(test)]

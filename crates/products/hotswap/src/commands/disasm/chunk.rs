@@ -47,10 +47,9 @@ pub(super) fn chunks<'s>(section: &'s CodeSection<'s>) -> Vec<Chunk<'s>> {
     let size = section.bytes.len();
     let symbols = section.symbols.as_slice();
     let mut chunks = Vec::new();
-    let gap = |start, end| Chunk { start, end, symbols: &[], around: None, role: ChunkRole::Gap, lanes: None };
     let first = symbols.first().map_or(size, |symbol| symbol.offset);
     if first > 0 {
-        chunks.push(gap(0, first));
+        chunks.push(gap_chunk(0, first));
     }
     let mut around: Option<(&CodeSymbol<'_>, usize)> = None;
     for group in symbols.chunk_by(|one, other| one.offset == other.offset) {
@@ -77,10 +76,14 @@ pub(super) fn chunks<'s>(section: &'s CodeSection<'s>) -> Vec<Chunk<'s>> {
         chunks.push(Chunk { start, end, symbols: group, around: inside, role, lanes });
         around = own.map(|own| (own, extent(section, own).end)).or(around);
         if end < next {
-            chunks.push(gap(end, next));
+            chunks.push(gap_chunk(end, next));
         }
     }
     chunks
+}
+
+fn gap_chunk<'s>(start: usize, end: usize) -> Chunk<'s> {
+    Chunk { start, end, symbols: &[], around: None, role: ChunkRole::Gap, lanes: None }
 }
 
 fn is_function(symbol: &CodeSymbol<'_>) -> bool {

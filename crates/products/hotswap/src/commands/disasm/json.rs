@@ -196,18 +196,19 @@ impl<'n, W: Write> Json<'n, W> {
     }
 
     fn relocations(&mut self, view: &SectionView<'_>, relocations: &[Relocation<'_>]) {
-        let row = |relocation: &Relocation<'_>| {
-            json!({
-                "offset": view.address(relocation.offset),
-                "type": relocation.type_name(),
-                "number": relocation.kind,
-                "symbol": relocation.symbol,
-                "addend": relocation.addend,
-            })
-        };
         self.key("relocations");
-        self.value(&relocations.iter().map(row).collect());
+        self.value(&relocations.iter().map(|one| relocation_json(view, one)).collect());
     }
+}
+
+fn relocation_json(view: &SectionView<'_>, relocation: &Relocation<'_>) -> Value {
+    json!({
+        "offset": view.address(relocation.offset),
+        "type": relocation.type_name(),
+        "number": relocation.kind,
+        "symbol": relocation.symbol,
+        "addend": relocation.addend,
+    })
 }
 
 impl<'n, W: Write> Sink for Json<'n, W> {

@@ -122,8 +122,11 @@ pub(super) fn select<'a>(
 impl DisasmArguments {
     /// For a single code object `--target` selects nothing: it chooses the decoder.
     fn wants(&self, row: &ImageRow<'_>, is_bare: bool) -> bool {
-        let is_named = |name: &String| row.image.id.as_ref() == Some(name) || name.parse() == Ok(row.number);
-        (self.entry.is_empty() || self.entry.iter().any(is_named))
+        (self.entry.is_empty() || self.entry.iter().any(|name| names_image(name, row)))
             && self.target.as_ref().filter(|_| !is_bare).is_none_or(|target| row.is_for(target))
     }
+}
+
+fn names_image(name: &str, row: &ImageRow<'_>) -> bool {
+    row.image.id.as_deref() == Some(name) || name.parse() == Ok(row.number)
 }

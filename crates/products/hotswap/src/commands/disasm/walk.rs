@@ -296,29 +296,28 @@ impl<'s> SectionView<'s> {
                 let mut started = Vec::with_capacity(threads);
                 for (index, &chunks) in batches.iter().enumerate() {
                     let first = round == 0 && index == 0;
-                    let work = |mut part| {
-                        move || {
-                            let mut tally = Tally::default();
-                            self.show(chunks, &mut part, &mut tally).map(|()| (part, tally))
-                        }
-                    };
-                    let thread = thread::Builder::new().spawn_scoped(scope, work(sink.part(first)));
+                    let part = sink.part(first);
+                    let thread = thread::Builder::new().spawn_scoped(scope, move || self.show_part(chunks, part));
                     // Where the system does not have any more threads, this one does the work.
-                    started.push(thread.map_err(|_| work(sink.part(first))()));
+                    started.push(thread.map_err(|_| self.show_part(chunks, sink.part(first))));
                 }
-                let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
                 started
                     .into_iter()
-                    .map(|thread: Result<_, _>| thread.map_or_else(|done| done, join))
+                    .map(|thread: Result<_, _>| thread.map_or_else(|done| done, join_or_panic))
                     .collect::<Vec<_>>()
             });
-            for part in parts {
-                let (part, counted) = part?;
-                sink.append(&part)?;
-                tally.merge(&counted);
+            for shown in parts {
+                let shown = shown?;
+                sink.append(&shown.part)?;
+                tally.merge(&shown.tally);
             }
         }
         sink.end_section()
+    }
+
+    fn show_part<P: Sink>(&self, chunks: &[Chunk<'_>], mut part: P) -> Result<ShownPart<P>, OutputClosed> {
+        let mut tally = Tally::default();
+        self.show(chunks, &mut part, &mut tally).map(|()| ShownPart { part, tally })
     }
 
     fn show<S: Sink>(&self, chunks: &[Chunk<'_>], sink: &mut S, tally: &mut Tally) -> Result<(), OutputClosed> {
@@ -396,6 +395,16 @@ impl<'s> SectionView<'s> {
 
 fn is_wanted_chunk(chunk: &&Chunk<'_>, wanted: &[Range<usize>]) -> bool {
     wanted.iter().any(|range| range.contains(&chunk.start))
+}
+
+/// A part of a section that a thread has passed to its sink.
+struct ShownPart<P> {
+    part: P,
+    tally: Tally,
+}
+
+fn join_or_panic<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// The relocations inside of a range; those before it are skipped.
