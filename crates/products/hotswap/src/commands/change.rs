@@ -118,8 +118,12 @@ type ChangeStep<'s> = dyn Fn(&mut OpenedContainer<'_>) -> Result<Vec<EntryChange
 pub(crate) fn add(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
     arguments.common.refuse_packages()?;
     let new = arguments.read()?;
-    let step = |container: &mut OpenedContainer<'_>| new.iter().map(|(name, code)| container.add(name, code)).collect();
-    arguments.common.apply(ContainerOperation::Put, &step, &[], KeptGpus::AllBut(&[]))
+    arguments.common.apply(
+        ContainerOperation::Put,
+        &|container| new.iter().map(|(name, code)| container.add(name, code)).collect(),
+        &[],
+        KeptGpus::AllBut(&[]),
+    )
 }
 
 pub(crate) fn replace(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
@@ -133,13 +137,23 @@ pub(crate) fn replace(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
 pub(crate) fn remove(arguments: &Remove) -> Result<CommandOutcome, Diagnostic> {
     arguments.common.refuse_packages()?;
     let wanted: Vec<_> = arguments.entries.iter().map(WantedName::new).collect();
-    let step = |container: &mut OpenedContainer<'_>| {
-        wanted.iter().for_each(|wanted| wanted.see(container.had(wanted.name)));
-        Ok(arguments.entries.iter().flat_map(|name| container.remove(name)).collect())
-    };
     // An entry ID names its target, too.
     let dropped: Vec<TargetId> = arguments.entries.iter().filter_map(|name| kept_gpus::target_of(name)).collect();
-    arguments.common.apply(ContainerOperation::Remove, &step, &wanted, KeptGpus::AllBut(&dropped))
+    arguments.common.apply(
+        ContainerOperation::Remove,
+        &|container| Ok(remove_entries(container, &arguments.entries, &wanted)),
+        &wanted,
+        KeptGpus::AllBut(&dropped),
+    )
+}
+
+fn remove_entries(
+    container: &mut OpenedContainer<'_>,
+    entries: &[String],
+    wanted: &[WantedName<'_>],
+) -> Vec<EntryChange> {
+    wanted.iter().for_each(|wanted| wanted.see(container.had(wanted.name)));
+    entries.iter().flat_map(|name| container.remove(name)).collect()
 }
 
 pub(crate) fn prune(arguments: &Prune) -> Result<CommandOutcome, Diagnostic> {
@@ -147,16 +161,21 @@ pub(crate) fn prune(arguments: &Prune) -> Result<CommandOutcome, Diagnostic> {
     let targets: Vec<TargetId> = names.iter().map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
     let keeps = !arguments.keep.is_empty();
     let wanted: Vec<_> = names.iter().map(WantedName::new).collect();
-    let step = |container: &mut OpenedContainer<'_>| {
-        wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
-        Ok(container.prune(&targets, keeps))
-    };
     let kept = if keeps { KeptGpus::Named(&targets) } else { KeptGpus::AllBut(&targets) };
-    let Some(form) = FileSet::of_path(&arguments.common.file)? else {
-        return arguments.common.apply(ContainerOperation::Remove, &step, &wanted, kept);
+    let pruning = package::Pruning {
+        targets: &targets,
+        keeps,
+        step: &|container| {
+            wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
+            Ok(container.prune(&targets, keeps))
+        },
+        wanted: &wanted,
+        kept,
     };
-    let pruning = package::Pruning { targets: &targets, keeps, step: &step, wanted: &wanted, kept };
-    package::prune(&arguments.common, form, &pruning)
+    match FileSet::of_path(&arguments.common.file)? {
+        None => arguments.common.apply(ContainerOperation::Remove, pruning.step, &wanted, kept),
+        Some(form) => package::prune(&arguments.common, form, &pruning),
+    }
 }
 
 /// A file to change: its path, that of the result, and its name in messages.
@@ -214,14 +233,15 @@ fn readable(file: &str) -> Result<PathBuf, Diagnostic> {
 impl Put {
     /// The entries' names and the contents of their files.
     fn read(&self) -> Result<Vec<(String, NewCode)>, Diagnostic> {
-        let one = |entry: &String| {
+        let mut read = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
             let (name, file) =
                 entry.split_once('=').filter(|(name, file)| !name.is_empty() && !file.is_empty()).ok_or_else(|| {
                     Diagnostic::error(codes::USAGE, format!("`{entry}` is not of the form ENTRY=CODEOBJECT"))
                 })?;
-            Ok((name.to_owned(), NewCode::read(&readable(file)?)?))
-        };
-        self.entries.iter().map(one).collect()
+            read.push((name.to_owned(), NewCode::read(&readable(file)?)?));
+        }
+        Ok(read)
     }
 }
 
@@ -278,7 +298,6 @@ impl CommonArguments {
         wanted: &[WantedName<'_>],
         kept: KeptGpus<'_>,
     ) -> Result<(CommandOutcome, bool), Diagnostic> {
-        let in_file = |error: Diagnostic| error.in_file(at.name);
         let (file, output) = (at.file, at.output);
         let other_names = accepted::warn_of_other_names(file, output, self.in_place.placement())?;
         let input = hotswap_files::open_to_change(file, output)?;
@@ -294,12 +313,12 @@ impl CommonArguments {
             streams: false,
             is_quiet: false,
         };
-        let found = job.containers().map_err(in_file)?;
+        let found = job.containers().map_err(|error| error.in_file(at.name))?;
         if is_kernel_archive(&input) && matches!(verb, ContainerOperation::Compress | ContainerOperation::Decompress) {
             let what = "a kernel archive has one compression for all of its code, which HotSwap keeps";
-            return Err(in_file(Diagnostic::error(codes::NO_PLACE, what)));
+            return Err(Diagnostic::error(codes::NO_PLACE, what).in_file(at.name));
         }
-        self.check_number(found.len(), verb).map_err(in_file)?;
+        self.check_number(found.len(), verb).map_err(|error| error.in_file(at.name))?;
         let work = job.work(found, &|number, found| {
             if self.container.is_some_and(|chosen| chosen != number + 1) {
                 return Ok(ContainerResult { new: None, expected: None, said: Vec::new() });
@@ -312,10 +331,10 @@ impl CommonArguments {
             }
             Ok(ContainerResult { new, expected, said })
         });
-        let work = work.map_err(in_file)?;
+        let work = work.map_err(|error| error.in_file(at.name))?;
         wanted.iter().try_for_each(WantedName::check)?;
         let before = FileUse::read(&input, &hotswap_bundle::find_containers(&input), ReadDepth::Headers);
-        let written = job.write_with(&work, &|new| kept.check(&before, new).map_err(in_file))?;
+        let written = job.write_with(&work, &|new| kept.check(&before, new).map_err(|error| error.in_file(at.name)))?;
         let mut outcome = self.show(&work, at.name, verb, [input.len() as u64, written.size]);
         outcome.problems.extend(other_names.filter(|_| written.is_changed));
         Ok((outcome, written.is_changed))

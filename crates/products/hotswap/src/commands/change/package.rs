@@ -12,7 +12,6 @@ mod needs;
 
 pub(super) use each_file::change_each;
 
-use super::open::OpenedContainer;
 use super::told::ContainerOperation;
 use super::{ChangePaths, ChangeStep, CommonArguments, KeptGpus, WantedName};
 use crate::args::OutputFormat;
@@ -22,7 +21,7 @@ use crate::work::packages::{self, PackageSums};
 use crate::work::text;
 use hotswap_files::Placement;
 use hotswap_load_model::TreeReader;
-use hotswap_packages::{MemberChange, PackageChanges, PackageLink, PackageMember};
+use hotswap_packages::{MemberChange, PackageChanges, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use needs::PackageNeeds;
@@ -68,17 +67,70 @@ pub(super) fn prune(
     let reader = TreeReader::new(&package.tree);
     let needs = PackageNeeds::read(&package, &reader, pruning)?;
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
-    let mut outcome = CommandOutcome::default();
-    let (mut sums, mut without) = (PackageSums::default(), Vec::new());
     let is_changed = AtomicBool::new(false);
+    let mut files = PrunedFiles {
+        arguments,
+        pruning,
+        needs: &needs,
+        scratch: scratch.path(),
+        is_changed: &is_changed,
+        sums: PackageSums::default(),
+        without: Vec::new(),
+        problems: Vec::new(),
+    };
     let before = form.size(&arguments.file, &package.tree)?;
-    let mut change = |member: &PackageMember<'_>| {
+    let changes = PackageChanges {
+        change: &mut |member| files.change(member),
+        link: Some(&mut |link| {
+            let is_dropped = needs.drops_link(link.name, pruning);
+            is_changed.fetch_or(is_dropped, Ordering::Relaxed);
+            Ok(if is_dropped { MemberChange::Removed } else { MemberChange::Unchanged })
+        }),
+        added: &[],
+    };
+    let other_names = form.other_names(&arguments.file, &arguments.output)?;
+    let written = package.rewrite(&arguments.output, changes, &|new| {
+        pruning.wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file))?;
+        // A package that would be replaced by one with the same files is not touched.
+        if !is_changed.load(Ordering::Relaxed) && hotswap_files::is_same_place(&arguments.file, &arguments.output)? {
+            return Err(Diagnostic::error(codes::UNCHANGED, NOTHING_TO_REMOVE));
+        }
+        needs.check_losses(&reader, new, form).map_err(|error| error.in_file(&arguments.file))
+    });
+    let size = match written {
+        Err(error) if error.code == codes::UNCHANGED => before,
+        size => size?,
+    };
+    let text = pruning_report(arguments, &files.sums, &files.without, [before, size]);
+    let mut outcome = CommandOutcome { text, problems: files.problems, ..CommandOutcome::default() };
+    if !is_changed.into_inner() {
+        return Ok(outcome.note_unchanged(&arguments.file, NOTHING_TO_REMOVE));
+    }
+    outcome.problems.extend(other_names);
+    Ok(outcome)
+}
+
+/// The files of a package that is pruned, and what has come of them.
+struct PrunedFiles<'p> {
+    arguments: &'p CommonArguments,
+    pruning: &'p Pruning<'p>,
+    needs: &'p PackageNeeds,
+    scratch: &'p Path,
+    is_changed: &'p AtomicBool,
+    sums: PackageSums,
+    /// The files that had no code for the kept targets.
+    without: Vec<String>,
+    problems: Vec<Diagnostic>,
+}
+
+impl PrunedFiles<'_> {
+    fn change(&mut self, member: &PackageMember<'_>) -> Result<MemberChange, Diagnostic> {
         if let Some(gpu) = packages::gpu_of(member.name) {
-            pruning.see(&gpu);
-            let is_needed = needs.keeps_data(&gpu, pruning) || needs.is_opened(member.name);
-            if !is_needed && !needs.is_linked(member.name, pruning) {
-                sums.add(&MemberChange::Removed);
-                is_changed.store(true, Ordering::Relaxed);
+            self.pruning.see(&gpu);
+            let is_needed = self.needs.keeps_data(&gpu, self.pruning) || self.needs.is_opened(member.name);
+            if !is_needed && !self.needs.is_linked(member.name, self.pruning) {
+                self.sums.add(&MemberChange::Removed);
+                self.is_changed.store(true, Ordering::Relaxed);
                 return Ok(MemberChange::Removed);
             }
         }
@@ -86,53 +138,37 @@ pub(super) fn prune(
             return Ok(MemberChange::Unchanged);
         }
         if packages::is_fixed(member)? {
-            sums.fixed += 1;
+            self.sums.fixed += 1;
             return Ok(MemberChange::Unchanged);
         }
+        self.prune_code(member)
+    }
+
+    fn prune_code(&mut self, member: &PackageMember<'_>) -> Result<MemberChange, Diagnostic> {
+        let pruning = self.pruning;
         // The package has taken the content of the one before.
-        let (name, output) = (packages::label(&arguments.file, member.name), scratch.path().join("pruned"));
+        let (name, output) = (packages::label(&self.arguments.file, member.name), self.scratch.join("pruned"));
         let at = ChangePaths { file: member.content, output: &output, name: &name };
         let serves = AtomicBool::new(false);
-        let step = |container: &mut OpenedContainer<'_>| {
-            serves.fetch_or(pruning.wanted.iter().any(|wanted| container.serves(wanted.name)), Ordering::Relaxed);
-            (pruning.step)(container)
-        };
-        let (one, is_pruned) = arguments.apply_to(&at, ContainerOperation::Remove, &step, &[], pruning.kept)?;
+        let (one, is_pruned) = self.arguments.apply_to(
+            &at,
+            ContainerOperation::Remove,
+            &|container| {
+                serves.fetch_or(pruning.wanted.iter().any(|wanted| container.serves(wanted.name)), Ordering::Relaxed);
+                (pruning.step)(container)
+            },
+            &[],
+            pruning.kept,
+        )?;
         if is_pruned && pruning.keeps && !serves.into_inner() {
-            without.push(member.name.to_owned());
+            self.without.push(member.name.to_owned());
         }
-        outcome.problems.extend(one.problems);
-        is_changed.fetch_or(is_pruned, Ordering::Relaxed);
+        self.problems.extend(one.problems);
+        self.is_changed.fetch_or(is_pruned, Ordering::Relaxed);
         let made = if is_pruned { MemberChange::Replaced(output) } else { MemberChange::Unchanged };
-        sums.add(&made);
+        self.sums.add(&made);
         Ok(made)
-    };
-    let mut link = |link: &PackageLink<'_>| {
-        let gpu = packages::gpu_of(link.name).filter(|_| !needs.is_opened(link.name));
-        let is_dropped = gpu.is_some_and(|gpu| !needs.keeps_data(&gpu, pruning));
-        is_changed.fetch_or(is_dropped, Ordering::Relaxed);
-        Ok(if is_dropped { MemberChange::Removed } else { MemberChange::Unchanged })
-    };
-    let changes = PackageChanges { change: &mut change, link: Some(&mut link), added: &[] };
-    let check = |new: &Path| {
-        pruning.wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file))?;
-        // A package that would be replaced by one with the same files is not touched.
-        if !is_changed.load(Ordering::Relaxed) && hotswap_files::is_same_place(&arguments.file, &arguments.output)? {
-            return Err(Diagnostic::error(codes::UNCHANGED, NOTHING_TO_REMOVE));
-        }
-        needs.check_losses(&reader, new, form).map_err(|error| error.in_file(&arguments.file))
-    };
-    let other_names = form.other_names(&arguments.file, &arguments.output)?;
-    let size = match package.rewrite(&arguments.output, changes, &check) {
-        Err(error) if error.code == codes::UNCHANGED => before,
-        size => size?,
-    };
-    outcome.text = pruning_report(arguments, &sums, &without, [before, size]);
-    if !is_changed.into_inner() {
-        return Ok(outcome.note_unchanged(&arguments.file, NOTHING_TO_REMOVE));
     }
-    outcome.problems.extend(other_names);
-    Ok(outcome)
 }
 
 /// Options that are about a single file.

@@ -21,8 +21,8 @@ fn damaged_record_error(error: serde_json::Error) -> Diagnostic {
 
 /// An entry that was added by hand counts as compiled, unless its file has a record of how it was made.
 pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&Record>) -> Result<(), Diagnostic> {
-    let begun = || made.filter(|_| bundle.record().is_none()).map(|made| begin(bundle, made));
-    let Some(mut record) = read(bundle).map(Ok).or_else(begun).transpose()? else { return Ok(()) };
+    let record = read(bundle).map(Ok).or_else(|| begin_absent(bundle, made)).transpose()?;
+    let Some(mut record) = record else { return Ok(()) };
     let compiled = compiled_row(id, code)?;
     let made = made.and_then(|made| made.entries.iter().find(|row| row.sha256 == compiled.sha256));
     let row = match made {
@@ -35,6 +35,10 @@ pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&
     }
     bundle.set_record(Some(record.to_json().into_bytes()));
     Ok(())
+}
+
+fn begin_absent(bundle: &Bundle<'_>, made: Option<&Record>) -> Option<Result<Record, Diagnostic>> {
+    made.filter(|_| bundle.record().is_none()).map(|made| begin(bundle, made))
 }
 
 /// Creates the record of a bundle that lacks one, from the plan by which the new entry was made.

@@ -110,13 +110,12 @@ pub(in crate::commands::change) fn change_each(
     let (seen, sums) = (SeenFiles::default(), PackageSums::default());
     let mut each = EachFile { arguments, operation, step, output: &output, seen: &seen, sums, problems: Vec::new() };
     let other_names = form.other_names(&arguments.file, &arguments.output)?;
-    let mut change = |member: &PackageMember<'_>| each.change(member);
-    let changes = PackageChanges { change: &mut change, link: None, added: &[] };
-    let check = |new: &Path| {
+    let changes = PackageChanges { change: &mut |member| each.change(member), link: None, added: &[] };
+    let written = package.rewrite(&arguments.output, changes, &|new| {
         seen.check(arguments)?;
         package.check_losses(new, form, &[]).map_err(|error| error.in_file(&arguments.file))
-    };
-    let size = match package.rewrite(&arguments.output, changes, &check) {
+    });
+    let size = match written {
         Err(error) if error.code == codes::UNCHANGED => before,
         size => size?,
     };

@@ -64,6 +64,12 @@ impl PackageNeeds {
         self.opened.contains(Path::new(member))
     }
 
+    /// Whether a link goes with the data of a GPU that is dropped.
+    pub(super) fn drops_link(&self, name: &str, pruning: &Pruning<'_>) -> bool {
+        let gpu = packages::gpu_of(name).filter(|_| !self.is_opened(name));
+        gpu.is_some_and(|gpu| !self.keeps_data(&gpu, pruning))
+    }
+
     /// Whether a link that stays leads to the file.
     pub(super) fn is_linked(&self, member: &str, pruning: &Pruning<'_>) -> bool {
         let member = Path::new(member);
