@@ -238,15 +238,15 @@ fn absolute(path: &PathBuf) -> Result<PathBuf, Diagnostic> {
 
 /// The library that shows programs the source's name, in this installation.
 fn installed_preload() -> Result<PathBuf, Diagnostic> {
-    let missing = |what: String| {
-        Diagnostic::error(codes::NO_INSTALL, what).advise(
-            "install HotSwap as a whole: without this library a served tree does not work (--names own needs none)",
-        )
-    };
     let program = hotswap_files::own_program()?;
-    let program = std::fs::canonicalize(program).map_err(|error| missing(error.to_string()))?;
+    let program = std::fs::canonicalize(program).map_err(|error| missing_preload(error.to_string()))?;
     let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let library = prefix.join("lib/hotswap").join(environment::PRELOAD);
-    let meta = std::fs::metadata(&library).map_err(|error| missing(error.to_string()).in_file(&library))?;
-    if meta.is_file() { Ok(library) } else { Err(missing("it is not a file".to_owned()).in_file(&library)) }
+    let meta = std::fs::metadata(&library).map_err(|error| missing_preload(error.to_string()).in_file(&library))?;
+    if meta.is_file() { Ok(library) } else { Err(missing_preload("it is not a file".to_owned()).in_file(&library)) }
+}
+
+fn missing_preload(what: String) -> Diagnostic {
+    Diagnostic::error(codes::NO_INSTALL, what)
+        .advise("install HotSwap as a whole: without this library a served tree does not work (--names own needs none)")
 }

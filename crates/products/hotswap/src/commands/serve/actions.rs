@@ -142,14 +142,18 @@ fn check_processor(name: &str) -> Result<(), Diagnostic> {
 /// Makes an output and its record.
 fn make(single: &SingleAction, output: &Path, maker: &FileMaker) -> Result<(), Vec<Diagnostic>> {
     let action = single.action_hash().map_err(single_diagnostic_list)?;
-    let record = |sha256: String, is_copy| MadeRecord { action: action.clone(), sha256, is_copy }.write(output);
-    let before_named = |sha256: String| record(sha256, false);
     let is_large = matches!(single.kind, FileKind::FatBinary | FileKind::Host);
     let planned = single.action_with_output(output);
-    let order = OutputRequest { action: &planned, output, is_large, before_named: &before_named };
+    let order = OutputRequest {
+        action: &planned,
+        output,
+        is_large,
+        before_named: &|sha256| MadeRecord { action: action.clone(), sha256, is_copy: false }.write(output),
+    };
     if maker.make(&order)? == OutputWay::Unchanged {
         let input = hotswap_files::open_input(&single.input).map_err(single_diagnostic_list)?;
-        record(hash::of_input(&input), true).map_err(single_diagnostic_list)?;
+        let record = MadeRecord { sha256: hash::of_input(&input), action, is_copy: true };
+        record.write(output).map_err(single_diagnostic_list)?;
         hotswap_files::replace_like(output, &input, &single.input).map_err(single_diagnostic_list)?;
     }
     Ok(())
@@ -237,6 +241,7 @@ impl GivenRoots {
 }
 
 fn resolve_root_directory(root: &PathBuf) -> Result<(PathBuf, PathBuf), Diagnostic> {
-    let cannot_read = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(root);
-    Ok((absolute(root)?.canonicalize().map_err(cannot_read)?, root.clone()))
+    let real = absolute(root)?.canonicalize();
+    let real = real.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(root))?;
+    Ok((real, root.clone()))
 }

@@ -88,10 +88,9 @@ impl FileMaker {
     }
 
     fn request(&self, wanted: &[WantedTarget]) -> RetargetRequest {
-        let pair = |row: &WantedTarget| RetargetPair { source: row.source.clone(), target: row.target.clone() };
         RetargetRequest {
             targets: wanted.iter().map(|row| row.target.clone()).collect(),
-            sources: SourcePolicy::Only(wanted.iter().map(pair).collect()),
+            sources: SourcePolicy::Only(wanted.iter().map(pair_of_row).collect()),
             allow: RoutePermissions { experimental: self.settings.experimental },
             unchecked_names: self.settings.names == NameMode::Source,
             leave_out_kernels: self.settings.leave_out_kernels,
@@ -106,25 +105,23 @@ impl FileMaker {
         input: &InputFile,
         wanted: &[WantedTarget],
     ) -> Result<OutputWay, Reasons> {
-        let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
+        let file = &order.action.input;
         let request = RetargetRequest { compression: Some(Compression::default()), ..self.request(wanted) };
-        let (mut bundle, mut results) = hotswap_pipeline::bundle_standalone(input, &[], &request).map_err(in_file)?;
+        let (mut bundle, mut results) =
+            hotswap_pipeline::bundle_standalone(input, &[], &request).map_err(|error| reason_in_file(error, file))?;
         let reasons = all_refusals(&results);
         if !reasons.is_empty() {
             let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
             let request = others.request(request);
-            (bundle, results) =
-                hotswap_pipeline::bundle_standalone(input, &others.code(), &request).map_err(in_file)?;
+            (bundle, results) = hotswap_pipeline::bundle_standalone(input, &others.code(), &request)
+                .map_err(|error| reason_in_file(error, file))?;
             if !all_refusals(&results).is_empty() {
-                return Err(reasons.into_iter().flat_map(in_file).collect());
+                return Err(reasons.into_iter().map(|reason| reason.in_file(file)).collect());
             }
             self.remark(order, &results);
         }
         let Some(bundle) = bundle else { return Ok(OutputWay::Unchanged) };
-        accepted::check_new_bytes(input, &bundle).map_err(in_file)?;
-        (order.before_named)(hash::sha256_of(&bundle)).map_err(in_file)?;
-        hotswap_files::replace_like(order.output, &bundle, &order.action.input).map_err(in_file)?;
-        Ok(OutputWay::Written)
+        write_checked(order, input, &bundle)
     }
 
     /// The code object for another target.
@@ -134,28 +131,24 @@ impl FileMaker {
         input: &InputFile,
         wanted: &WantedTarget,
     ) -> Result<OutputWay, Reasons> {
-        let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
+        let file = &order.action.input;
         let request = self.request(std::slice::from_ref(wanted));
-        let (mut made, result) =
-            hotswap_pipeline::relabel_standalone(&[input], &wanted.target, &request).map_err(in_file)?;
+        let (mut made, result) = hotswap_pipeline::relabel_standalone(&[input], &wanted.target, &request)
+            .map_err(|error| reason_in_file(error, file))?;
         if made.is_none() {
             let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
             let code: Vec<&[u8]> = std::iter::once(&input[..]).chain(others.code()).collect();
             let again = hotswap_pipeline::relabel_standalone(&code, &wanted.target, &others.request(request))
-                .map_err(in_file)?;
+                .map_err(|error| reason_in_file(error, file))?;
             made = again.0;
             self.remark(order, &[(wanted.target.clone(), again.1)]);
         }
         let Some(made) = made else {
             let reasons = refusals(&result);
-            let other = || vec![no_code_for(&wanted.source)];
-            let reasons = if reasons.is_empty() { other() } else { reasons };
-            return Err(reasons.into_iter().flat_map(in_file).collect());
+            let reasons = if reasons.is_empty() { vec![no_code_for(&wanted.source)] } else { reasons };
+            return Err(reasons.into_iter().map(|reason| reason.in_file(file)).collect());
         };
-        accepted::check_new_bytes(input, &made).map_err(in_file)?;
-        (order.before_named)(hash::sha256_of(&made)).map_err(in_file)?;
-        hotswap_files::replace_like(order.output, &made, &order.action.input).map_err(in_file)?;
-        Ok(OutputWay::Written)
+        write_checked(order, input, &made)
     }
 
     /// Notes the targets that were made from code of another GPU than planned.
@@ -173,42 +166,44 @@ impl FileMaker {
     /// A database of code objects.
     fn database(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Reasons> {
         let input = &order.action.input;
-        let in_file = |error: Diagnostic| vec![error.in_file(input)];
-        let scratch = ScratchDirectory::temporary("hotswap-kdb-").map_err(in_file)?;
+        let scratch = ScratchDirectory::temporary("hotswap-kdb-").map_err(|error| reason_in_file(error, input))?;
         let made = scratch.path().join("database");
         let Some(row) = order.action.content.wanted_targets().first() else { return Ok(OutputWay::Unchanged) };
         let is_alone = matches!(order.action.content, OutputContent::Alone(_));
         let (source, named) = (&row.source, if is_alone { &row.target } else { &row.source });
-        let maker = |row: &KernelRow| self.database_code(&row.code, &order.action.content);
-        let change = DatabaseChange { source, named, maker: &maker };
+        let change = DatabaseChange {
+            source,
+            named,
+            maker: &|row: &KernelRow| self.database_code(&row.code, &order.action.content),
+        };
         let counts = kernel_database::rewrite_database(input, &made, &change)
             .map_err(|reasons: Reasons| reasons.into_iter().map(|reason| reason.in_file(input)).collect::<Reasons>())?;
         if counts.left_out > 0 {
             self.note(left_out(&counts).in_file(input));
         }
-        let new = hotswap_files::open_input(&made).map_err(in_file)?;
-        (order.before_named)(hash::of_input(&new)).map_err(in_file)?;
-        hotswap_files::replace_like(order.output, &new, input).map_err(in_file)?;
+        let new = hotswap_files::open_input(&made).map_err(|error| reason_in_file(error, input))?;
+        (order.before_named)(hash::of_input(&new))
+            .and_then(|()| hotswap_files::replace_like(order.output, &new, input))
+            .map_err(|error| reason_in_file(error, input))?;
         Ok(OutputWay::Written)
     }
 
     /// The new code of a row: a bundle, or a code object for the target alone.
     fn database_code(&self, code: &[u8], content: &OutputContent) -> NewCode {
-        let alone = |error: Diagnostic| vec![error];
         if !is_code_object(code) {
             return Err(vec![Diagnostic::error(codes::UNKNOWN_FORMAT, "its content is no code object")]);
         }
         let (made, results) = match content {
             OutputContent::Alone(wanted) => {
                 let request = self.request(std::slice::from_ref(wanted));
-                let (made, result) =
-                    hotswap_pipeline::relabel_standalone(&[code], &wanted.target, &request).map_err(alone)?;
+                let (made, result) = hotswap_pipeline::relabel_standalone(&[code], &wanted.target, &request)
+                    .map_err(|error| vec![error])?;
                 (made, vec![result])
             }
             other => {
                 let (made, results) =
                     hotswap_pipeline::bundle_standalone(code, &[], &self.request(other.wanted_targets()))
-                        .map_err(alone)?;
+                        .map_err(|error| vec![error])?;
                 (made, results.into_iter().map(|(_, result)| result).collect())
             }
         };
@@ -230,7 +225,6 @@ impl FileMaker {
         wanted: &[WantedTarget],
     ) -> Result<OutputWay, Reasons> {
         let file = &order.action.input;
-        let in_file = |error: Diagnostic| vec![error.in_file(file)];
         let threads = if order.is_large { self.threads } else { 1 };
         let quarters = PACKED + 4 * wanted.len() as u64;
         let job = FileJob {
@@ -244,10 +238,11 @@ impl FileMaker {
             streams: true,
             is_quiet: true,
         };
-        let containers = job.containers().map_err(in_file)?;
+        let containers = job.containers().map_err(|error| reason_in_file(error, file))?;
         let host = host_part(input, &containers);
-        let work: HandledFile<'_, Reasons> =
-            job.work(containers, &|_, found| self.container(found, &host, (input, order.action))).map_err(in_file)?;
+        let work: HandledFile<'_, Reasons> = job
+            .work(containers, &|_, found| self.container(found, &host, (input, order.action)))
+            .map_err(|error| reason_in_file(error, file))?;
         let mut reasons = Vec::new();
         for handled in &work.done {
             let place = handled.found.place.to_string();
@@ -262,11 +257,12 @@ impl FileMaker {
         }
         if work.done.iter().all(|handled| handled.size.is_none()) {
             return match &order.action.content {
-                OutputContent::Alone(wanted) => Err(in_file(no_code_for(&wanted.source))),
+                OutputContent::Alone(wanted) => Err(reason_in_file(no_code_for(&wanted.source), file)),
                 _ => Ok(OutputWay::Unchanged),
             };
         }
-        job.write_with(&work, &|new| (order.before_named)(hash::of_input(new))).map_err(in_file)?;
+        job.write_with(&work, &|new| (order.before_named)(hash::of_input(new)))
+            .map_err(|error| reason_in_file(error, file))?;
         Ok(OutputWay::Written)
     }
 
@@ -279,17 +275,16 @@ impl FileMaker {
     ) -> Result<ContainerResult<'a, Reasons>, Diagnostic> {
         let content = &action.content;
         let wanted = content.wanted_targets();
-        let unchanged = |said: Reasons| ContainerResult { new: None, expected: None, said };
         let is_archived = found.form == ContainerForm::KernelArchive;
         if !is_archived && !found.form.is_bundle() {
             let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
             let fates = unsuited::unsuited_results(found, &targets, file)?;
-            return Ok(unchanged(fates.iter().flat_map(|(_, fate)| refusals(fate)).collect()));
+            return Ok(unchanged_container(fates.iter().flat_map(|(_, fate)| refusals(fate)).collect()));
         }
         let present = hotswap_stack::targets_of(found)?;
         let wanted: Vec<WantedTarget> = wanted.iter().filter(|row| has_source(&present, row)).cloned().collect();
         if wanted.is_empty() {
-            return Ok(unchanged(Vec::new()));
+            return Ok(unchanged_container(Vec::new()));
         }
         let mut request = self.request(&wanted);
         if let OutputContent::Alone(wanted) = content {
@@ -366,7 +361,7 @@ impl FileMaker {
                     *target == row.target && matches!(fate, TargetResult::There | TargetResult::Covered(_))
                 })
             })
-            .map(|row| RetargetPair { source: row.source.clone(), target: row.target.clone() })
+            .map(pair_of_row)
             .collect();
         if self.settings.names == NameMode::Own || pairs.is_empty() {
             return Ok(Vec::new());
@@ -400,6 +395,28 @@ impl OutputMaker for FileMaker {
     fn done(&self, action: &Action) {
         self.bar.inc(size(action));
     }
+}
+
+fn pair_of_row(row: &WantedTarget) -> RetargetPair {
+    RetargetPair { source: row.source.clone(), target: row.target.clone() }
+}
+
+fn write_checked(order: &OutputRequest<'_>, input: &InputFile, new: &[u8]) -> Result<OutputWay, Reasons> {
+    let file = &order.action.input;
+    accepted::check_new_bytes(input, new)
+        .and_then(|()| (order.before_named)(hash::sha256_of(new)))
+        .and_then(|()| hotswap_files::replace_like(order.output, new, file))
+        .map_err(|error| reason_in_file(error, file))?;
+    Ok(OutputWay::Written)
+}
+
+/// The error as the only reason why an output is not made.
+fn reason_in_file(error: Diagnostic, file: &Path) -> Reasons {
+    vec![error.in_file(file)]
+}
+
+fn unchanged_container<'a>(said: Reasons) -> ContainerResult<'a, Reasons> {
+    ContainerResult { new: None, expected: None, said }
 }
 
 /// Whether a container has code for the source, its own or generic.

@@ -192,15 +192,16 @@ impl ServeArguments {
 impl ServedPackage<'_> {
     /// The diagnostic with the package's file in the place of its copy.
     fn named(&self, mut problem: Diagnostic) -> Diagnostic {
-        let relative = |file: &PathBuf| {
-            [&self.inside, &self.made].iter().find_map(|root| file.strip_prefix(root).ok()).map(Path::to_owned)
-        };
-        if let Some(inner) = problem.place.file.as_ref().and_then(relative) {
+        if let Some(inner) = problem.place.file.as_ref().and_then(|file| self.path_in_package(file)) {
             problem.place.file = Some(packages::label(self.file, &inner.display().to_string()));
         }
         let roots = [&self.inside, &self.made].map(|root| format!("{}/", root.display()));
         problem.what = roots.iter().fold(problem.what, |what, root| what.replace(root, ""));
         problem.in_file(self.file)
+    }
+
+    fn path_in_package(&self, file: &Path) -> Option<PathBuf> {
+        [&self.inside, &self.made].iter().find_map(|root| file.strip_prefix(root).ok()).map(Path::to_owned)
     }
 
     /// The files that differ from the package's, and the file with the names.
@@ -308,18 +309,12 @@ impl ServedPackage<'_> {
     fn write(&self, output: &Path, content: &NewContent, manifest: &TreeManifest) -> Result<(), Diagnostic> {
         let name = output.file_name().unwrap_or_default();
         let new = self.made.join(name);
-        let mut change = |member: &PackageMember<'_>| {
-            Ok(content
-                .replaced
-                .get(member.name)
-                .map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
+        let changes = PackageChanges {
+            change: &mut |member: &PackageMember<'_>| Ok(content.change_of_path(member.name)),
+            // A link to a file without a place among the library's files becomes a file with code for the GPU.
+            link: Some(&mut |link: &PackageLink<'_>| Ok(content.change_of_path(link.name))),
+            added: &content.added,
         };
-        // A link to a file without a place among the library's files becomes a file with code for the GPU.
-        let mut link = |link: &PackageLink<'_>| {
-            let made = content.replaced.get(link.name);
-            Ok(made.map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
-        };
-        let changes = PackageChanges { change: &mut change, link: Some(&mut link), added: &content.added };
         let source = PackageSource { file: self.file, format: self.format, copy: Some(&self.copy) };
         hotswap_packages::rewrite_package(source, &new, changes, &|new| self.check_use(manifest, new))?;
         if !exists(output)? {
@@ -344,6 +339,10 @@ fn exists(path: &Path) -> Result<bool, Diagnostic> {
 }
 
 impl NewContent {
+    fn change_of_path(&self, path: &str) -> MemberChange {
+        self.replaced.get(path).map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone()))
+    }
+
     fn put(&mut self, name: String, content: PathBuf, inside: &Path, is_same: bool) -> Result<(), Diagnostic> {
         if is_same {
             return Ok(());

@@ -225,16 +225,17 @@ pub(super) fn library_json(library: &ServedLibrary) -> Value {
 }
 
 fn planned_json(library: &LibraryPlan) -> Value {
-    let file = |action: &hotswap_stack::Action| {
-        json!({
-            "input": action.input, "output": action.output, "served": action.content != OutputContent::Copied,
-            "others": action.others.iter().map(other_source_json).collect::<Vec<_>>(),
-        })
-    };
     json!({
-        "library": library.name, "files": library.actions.iter().map(file).collect::<Vec<_>>(),
+        "library": library.name, "files": library.actions.iter().map(planned_file_json).collect::<Vec<_>>(),
         "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         "unread": library.unread.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn planned_file_json(action: &hotswap_stack::Action) -> Value {
+    json!({
+        "input": action.input, "output": action.output, "served": action.content != OutputContent::Copied,
+        "others": action.others.iter().map(other_source_json).collect::<Vec<_>>(),
     })
 }
 

@@ -122,8 +122,11 @@ fn whole_numbers(step: usize) -> Vec<i32> {
 
 /// The answer; columns lie one after the other.
 fn product(a: &[i32], b: &[i32]) -> Vec<i32> {
-    let sum = |row: usize, column: usize| (0..ORDER).map(|at| a[row + at * ORDER] * b[at + column * ORDER]).sum();
-    (0..ORDER * ORDER).map(|at| sum(at % ORDER, at / ORDER)).collect()
+    (0..ORDER * ORDER).map(|at| element_of_product(a, b, at % ORDER, at / ORDER)).collect()
+}
+
+fn element_of_product(a: &[i32], b: &[i32], row: usize, column: usize) -> i32 {
+    (0..ORDER).map(|at| a[row + at * ORDER] * b[at + column * ORDER]).sum()
 }
 
 /// Whole numbers up to 2048 as half precision has them: IEEE 754 binary16.
