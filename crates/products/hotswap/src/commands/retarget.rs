@@ -198,9 +198,8 @@ impl RetargetArguments {
 
     /// The plan of the options, with these pairs.
     fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
-        let allows = |what| self.allow.contains(&what);
-        let mut plan = self.settings.plan(pairs, allows(Allowed::Experimental))?;
-        plan.unchecked_names = allows(Allowed::Names);
+        let mut plan = self.settings.plan(pairs, self.allow.contains(&Allowed::Experimental))?;
+        plan.unchecked_names = self.allow.contains(&Allowed::Names);
         Ok(plan)
     }
 
@@ -252,15 +251,14 @@ impl RetargetArguments {
     fn serve(&self, request: &RetargetRequest, paths: &RetargetPaths<'_>) -> Result<RetargetedFile, Diagnostic> {
         let other_names = accepted::warn_of_other_names(paths.file, paths.output, self.in_place.placement())?;
         let bytes = hotswap_files::open_to_change(paths.file, paths.output)?;
-        let in_file = |error: Diagnostic| error.in_file(paths.name);
         let others = self.other_sources(&bytes, paths.name)?;
         if paths.keeps_source && !is_code_object(&bytes) {
             let what = "--keep-source is for a code object in a file of its own";
-            let error = Diagnostic::error(codes::USAGE, what);
-            return Err(in_file(error.advise("a fat binary keeps its entries anyway, unless they are dropped")));
+            let error = Diagnostic::error(codes::USAGE, what).in_file(paths.name);
+            return Err(error.advise("a fat binary keeps its entries anyway, unless they are dropped"));
         }
         let job = self.job(&bytes, paths);
-        let containers = job.containers().map_err(in_file)?;
+        let containers = job.containers().map_err(|error| error.in_file(paths.name))?;
         let host = host_part(&bytes, &containers);
         let work: HandledFile<'_, TargetResults> = job
             .work(containers, &|_, found| match found.form {
@@ -284,17 +282,17 @@ impl RetargetArguments {
                     Ok(ContainerResult { new: None, expected: None, said })
                 }
             })
-            .map_err(in_file)?;
+            .map_err(|error| error.in_file(paths.name))?;
         if work.done.iter().all(|handled| handled.said.is_empty()) {
-            return Err(in_file(unsuited::nothing(work.done.len())));
+            return Err(unsuited::nothing(work.done.len()).in_file(paths.name));
         }
         let report = RetargetReport::new(&work);
         let mut problems = report.problems(request.policy, paths.name);
         if is_kernel_archive(&bytes) && !self.allow.contains(&Allowed::Names) {
-            problems.push(in_file(unchecked_host()));
+            problems.push(unchecked_host().in_file(paths.name));
         }
         if is_code_object(&bytes) && !paths.keeps_source {
-            problems.extend(unrecorded(&work).map(in_file));
+            problems.extend(unrecorded(&work).map(|problem| problem.in_file(paths.name)));
         }
         // A dry run keeps nothing, and knows the number of the changed containers only.
         let is_changed =
@@ -321,15 +319,15 @@ impl RetargetArguments {
             None => self.plan(&self.pairs)?,
         };
         let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
-        let in_file = |error: Diagnostic| error.in_file(&self.file);
         let paths = self.paths();
         let job = self.job(&bytes, &paths);
-        let containers = job.containers().map_err(in_file)?;
+        let containers = job.containers().map_err(|error| error.in_file(&self.file))?;
         let host = host_part(&bytes, &containers);
-        let work: HandledFile<'_, ContainerOutcome> =
-            job.work(containers, &|_, found| expand(found, &plan, &host, &bytes)).map_err(in_file)?;
+        let work: HandledFile<'_, ContainerOutcome> = job
+            .work(containers, &|_, found| expand(found, &plan, &host, &bytes))
+            .map_err(|error| error.in_file(&self.file))?;
         if work.done.iter().all(|handled| !handled.said.has_code) {
-            return Err(in_file(unsuited::nothing(work.done.len())));
+            return Err(unsuited::nothing(work.done.len()).in_file(&self.file));
         }
         if let Some(severity) = severity(plan.policy) {
             let names: Vec<Vec<Disagreement>> = work.done.iter().map(|handled| handled.said.names.clone()).collect();
@@ -373,8 +371,9 @@ impl RetargetArguments {
             }
             _ => {
                 let before = FileUse::read(job.input, &hotswap_bundle::find_containers(job.input), ReadDepth::Headers);
-                let check = |new: &InputFile| KeptGpus::AllBut(dropped).check(&before, new);
-                let written = job.write_with(work, &|new| check(new).map_err(|error| error.in_file(paths.name)))?;
+                let written = job.write_with(work, &|new| {
+                    KeptGpus::AllBut(dropped).check(&before, new).map_err(|error| error.in_file(paths.name))
+                })?;
                 Ok(written.size)
             }
         }

@@ -149,9 +149,8 @@ impl<'t> RewriteRequest<'t> {
 
     /// Writes the file, copying unchanged parts from the input, and reads it again; returns its size.
     fn write(&self, prepared: Option<&PreparedObject<'_>>) -> Result<WrittenFile, Diagnostic> {
-        let whole = || vec![(0, &self.input[..])];
         let size = prepared.map_or(self.input.len() as u64, PreparedObject::size);
-        let parts = prepared.map_or_else(whole, PreparedObject::parts);
+        let parts = prepared.map_or_else(|| vec![(0, &self.input[..])], PreparedObject::parts);
         let (to, like) = (&self.arguments.output, (size, &*self.arguments.file));
         if let Some(prepared) = prepared.filter(|_| device_symbols_note(self.input).is_some()) {
             return self.write_with_functions(prepared);
@@ -185,11 +184,11 @@ impl<'t> RewriteRequest<'t> {
             return Ok(WrittenFile { size: made.len() as u64, is_changed });
         }
         let how = WriteOptions { sources: &[self.input], threads: 1, placement: self.arguments.in_place.placement() };
-        let check = |written: &InputFile| {
+        let parts = std::iter::once((0, &made[..]));
+        hotswap_files::replace_parts(&self.arguments.output, like, how, parts, |written: &InputFile| {
             note::check_written(&whole, written, &table)?;
             accepted::check_new_bytes(self.input, written)
-        };
-        hotswap_files::replace_parts(&self.arguments.output, like, how, [(0, &made[..])].into_iter(), check)?;
+        })?;
         Ok(WrittenFile { size: made.len() as u64, is_changed })
     }
 
@@ -237,8 +236,8 @@ impl<'t> RewriteRequest<'t> {
             ..RetargetRequest::default()
         };
         let host = host_part(self.input, &containers);
-        let step = |found: &FoundContainer<'t>| container(found, &request, self.input, &host);
-        let work: HandledFile<'_, Vec<ObjectReport>> = job.work(containers, &|_, found| step(found))?;
+        let work: HandledFile<'_, Vec<ObjectReport>> =
+            job.work(containers, &|_, found| container(found, &request, self.input, &host))?;
         let objects: Vec<ObjectReport> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
         if objects.is_empty() {
             return Err(Diagnostic::error(codes::NOT_FOUND, "no fat binary in it has a code object"));

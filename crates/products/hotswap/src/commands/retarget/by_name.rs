@@ -33,13 +33,14 @@ pub(super) fn diagnostic(
 /// Pairs, and for generic targets the GPUs that contradict them.
 fn pairs(rows: &[&Disagreement]) -> Vec<String> {
     let pairs = distinct(rows.iter().map(|row| (row.source.clone(), row.target)));
-    let shown = |(source, target): (String, &'static str)| {
-        let of_pair = rows.iter().filter(|row| row.source == source && row.target == target);
-        let gpus = distinct(of_pair.map(|row| row.gpu));
-        let because = if gpus == [target] { String::new() } else { format!(" (for {})", gpus.join(", ")) };
-        format!("{source}=>{target}{because}")
-    };
-    pairs.into_iter().map(shown).collect()
+    pairs.into_iter().map(|(source, target)| pair_text(&source, target, rows)).collect()
+}
+
+fn pair_text(source: &str, target: &str, rows: &[&Disagreement]) -> String {
+    let of_pair = rows.iter().filter(|row| row.source == source && row.target == target);
+    let gpus = distinct(of_pair.map(|row| row.gpu));
+    let because = if gpus == [target] { String::new() } else { format!(" (for {})", gpus.join(", ")) };
+    format!("{source}=>{target}{because}")
 }
 
 fn advice(rows: &[&Disagreement]) -> String {

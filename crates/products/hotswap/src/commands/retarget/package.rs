@@ -60,9 +60,10 @@ impl RetargetArguments {
         let request = self.request()?;
         let scratch = ScratchDirectory::temporary("hotswap-retarget-")?;
         let mut report = PackageReport::default();
-        let mut change = |member: &PackageMember<'_>| self.member(member, &request, scratch.path(), &mut report);
         if self.dry_run {
-            hotswap_packages::visit_package(&self.file, format, &mut |member| change(member).map(drop))?;
+            hotswap_packages::visit_package(&self.file, format, &mut |member| {
+                self.member(member, &request, scratch.path(), &mut report).map(drop)
+            })?;
             report.check_code().map_err(|error| error.in_file(&self.file))?;
             self.ask_names(&request, &mut report);
             return self.package_outcome(report, None);
@@ -72,7 +73,7 @@ impl RetargetArguments {
         let package = PackageTree::to_change(&self.file, form)?;
         let mut made: BTreeMap<String, MemberChange> = BTreeMap::new();
         package.visit_members(&mut |member| {
-            let new = change(member)?;
+            let new = self.member(member, &request, scratch.path(), &mut report)?;
             if let MemberChange::Replaced(_) = new {
                 made.insert(member.name.to_owned(), new);
             }
@@ -86,12 +87,14 @@ impl RetargetArguments {
             return Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) });
         }
         let other_names = accepted::warn_of_other_names(&self.file, self.output(), Placement::NewFile)?;
-        let mut change =
-            |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
-        let changes = PackageChanges { change: &mut change, link: None, added: &[] };
-        let check =
-            |new: &Path| package.check_losses(new, form, &request.drop).map_err(|error| error.in_file(&self.file));
-        let size = package.rewrite(self.output(), changes, &check)?;
+        let changes = PackageChanges {
+            change: &mut |member| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged)),
+            link: None,
+            added: &[],
+        };
+        let size = package.rewrite(self.output(), changes, &|new| {
+            package.check_losses(new, form, &request.drop).map_err(|error| error.in_file(&self.file))
+        })?;
         let mut outcome = self.package_outcome(report, Some(size))?;
         outcome.problems.extend(other_names);
         Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) })

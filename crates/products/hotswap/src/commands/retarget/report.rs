@@ -121,15 +121,7 @@ impl<'a> RetargetReport<'a> {
     }
 
     pub(super) fn json(&self, file: &Path, old: usize, size: Option<u64>) -> Value {
-        let container = |ContainerSummary { found, size, fates }: &ContainerSummary<'_>| {
-            json!({
-                "place": found.place.to_string(),
-                "form": found.form.to_string(),
-                "sizes": [found.bytes.len(), size],
-                "targets": fates.iter().map(|(target, fate)| detail(target, fate)).collect::<Vec<_>>(),
-            })
-        };
-        let containers: Vec<Value> = self.containers.iter().map(container).collect();
+        let containers: Vec<Value> = self.containers.iter().map(container_json).collect();
         json!({
             "schema": 1,
             "file": file.display().to_string(),
@@ -139,6 +131,15 @@ impl<'a> RetargetReport<'a> {
             "containers": containers,
         })
     }
+}
+
+fn container_json(ContainerSummary { found, size, fates }: &ContainerSummary<'_>) -> Value {
+    json!({
+        "place": found.place.to_string(),
+        "form": found.form.to_string(),
+        "sizes": [found.bytes.len(), size],
+        "targets": fates.iter().map(|(target, fate)| detail(target, fate)).collect::<Vec<_>>(),
+    })
 }
 
 fn left_out_kernel_line((target, kernel): (&String, &String)) -> String {

@@ -50,18 +50,13 @@ impl ObjectReport {
 
     /// The outcome for the target in one container.
     pub(super) fn of_fate(place: &str, fate: TargetResult) -> Vec<Self> {
-        let object =
-            |state, source: String| Self { place: place.to_owned(), state, source, record: None, refused: Vec::new() };
         match fate {
-            TargetResult::Made { route: Route::Rewritten, code, entries, .. } => {
-                let named = code.into_iter().zip(entries);
-                let one = |(record, entry): (ObjectRecord, String)| {
-                    let object = object(state(&record), record.source.clone());
-                    Self { place: format!("{place}: {entry}"), record: Some(record), ..object }
-                };
-                named.map(one).collect()
-            }
-            TargetResult::Made { source, .. } => vec![object("made", source.to_owned())],
+            TargetResult::Made { route: Route::Rewritten, code, entries, .. } => code
+                .into_iter()
+                .zip(entries)
+                .map(|(record, entry)| Self::of_rewritten_code(place, &entry, record))
+                .collect(),
+            TargetResult::Made { source, .. } => vec![Self::without_record(place, "made", source.to_owned())],
             TargetResult::Refused { reasons, names } => {
                 let by_name = names.iter().map(|row| {
                     let mut error = Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string());
@@ -69,12 +64,47 @@ impl ObjectReport {
                     error
                 });
                 let refused = reasons.into_iter().chain(by_name).collect();
-                vec![Self { refused, ..object("refused", String::new()) }]
+                vec![Self { refused, ..Self::without_record(place, "refused", String::new()) }]
             }
-            TargetResult::There => vec![object("there", String::new())],
-            TargetResult::Covered(generic) => vec![object("there", generic.to_owned())],
+            TargetResult::There => vec![Self::without_record(place, "there", String::new())],
+            TargetResult::Covered(generic) => vec![Self::without_record(place, "there", generic.to_owned())],
             TargetResult::Dropped | TargetResult::Superseded(_) => Vec::new(),
         }
+    }
+
+    fn of_rewritten_code(place: &str, entry: &str, record: ObjectRecord) -> Self {
+        Self {
+            place: format!("{place}: {entry}"),
+            state: state(&record),
+            source: record.source.clone(),
+            record: Some(record),
+            refused: Vec::new(),
+        }
+    }
+
+    fn without_record(place: &str, state: &'static str, source: String) -> Self {
+        Self { place: place.to_owned(), state, source, record: None, refused: Vec::new() }
+    }
+}
+
+impl ObjectReport {
+    /// The problem with the place of the object before its own.
+    fn place_problem(&self, mut problem: Diagnostic) -> Diagnostic {
+        let inner = problem.place.entry.take();
+        let parts = [Some(self.place.clone()).filter(|place| !place.is_empty()), inner];
+        let entry: Vec<String> = parts.into_iter().flatten().collect();
+        problem.place.entry = (!entry.is_empty()).then(|| entry.join(": "));
+        problem
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "place": self.place,
+            "state": self.state,
+            "source": self.source,
+            "record": self.record,
+            "reasons": self.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        })
     }
 }
 
@@ -101,15 +131,10 @@ impl RewriteReport<'_> {
     /// All refusals, by the policy.
     pub(super) fn problems(&self) -> Vec<Diagnostic> {
         let Some(severity) = self.severity else { return Vec::new() };
-        let placed = |object: &ObjectReport, reason: &Diagnostic| {
-            let mut problem = Diagnostic { severity, ..reason.clone() }.in_file(self.file);
-            let inner = problem.place.entry.take();
-            let parts = [Some(object.place.clone()).filter(|place| !place.is_empty()), inner];
-            let entry: Vec<String> = parts.into_iter().flatten().collect();
-            problem.place.entry = (!entry.is_empty()).then(|| entry.join(": "));
-            problem
-        };
-        self.objects.iter().flat_map(|object| object.refused.iter().map(move |reason| placed(object, reason))).collect()
+        let refused = self.objects.iter().flat_map(|object| object.refused.iter().map(move |reason| (object, reason)));
+        refused
+            .map(|(object, reason)| object.place_problem(Diagnostic { severity, ..reason.clone() }.in_file(self.file)))
+            .collect()
     }
 
     pub(super) fn show(&self, format: OutputFormat, written: Option<u64>) -> String {
@@ -138,15 +163,6 @@ impl RewriteReport<'_> {
     }
 
     fn json(&self, written: Option<u64>) -> Value {
-        let object = |object: &ObjectReport| {
-            json!({
-                "place": object.place,
-                "state": object.state,
-                "source": object.source,
-                "record": object.record,
-                "reasons": object.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
-            })
-        };
         let families = self.families();
         json!({
             "schema": 1,
@@ -161,7 +177,7 @@ impl RewriteReport<'_> {
                 "grown": self.records().map(|record| record.grown).sum::<i64>(),
                 "cycles": self.functions().map(|function| function.cycles).sum::<u64>(),
             },
-            "objects": self.objects.iter().map(object).collect::<Vec<_>>(),
+            "objects": self.objects.iter().map(ObjectReport::to_json).collect::<Vec<_>>(),
         })
     }
 
@@ -181,7 +197,6 @@ impl RewriteReport<'_> {
 
     fn totals(&self) -> String {
         let families = self.families();
-        let count = |state: &str| self.objects.iter().filter(|object| object.state == state).count();
         let told = [
             ("rewritten", "rewritten"),
             ("unchanged", "right as it is"),
@@ -191,7 +206,7 @@ impl RewriteReport<'_> {
         ];
         let told: Vec<String> = told
             .iter()
-            .map(|(state, words)| (count(state), words))
+            .map(|(state, words)| (self.count_in_state(state), words))
             .filter(|(count, _)| *count > 0)
             .map(|(count, words)| format!("{count} {words}"))
             .collect();
@@ -203,6 +218,10 @@ impl RewriteReport<'_> {
         let by_family: Vec<String> = families.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let grown: i64 = self.records().map(|record| record.grown).sum();
         format!("{told}; {sites} places changed ({}), code grown by {grown} bytes", by_family.join(", "))
+    }
+
+    fn count_in_state(&self, state: &str) -> usize {
+        self.objects.iter().filter(|object| object.state == state).count()
     }
 
     fn object(&self, object: &ObjectReport) -> String {
