@@ -49,12 +49,6 @@ pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<CommandOutcome, Diag
     let (objects, mut problems) = tables(&arguments.file, arguments.target.as_deref())?;
     let inlined = if arguments.inlines { read_frames(arguments)? } else { Vec::new() };
     let style = NameStyle { demangle: arguments.demangle };
-    let frames_at = |object: &TabledObject, address: u64| {
-        inlined
-            .iter()
-            .find(|one| one.place == object.place && one.address == address)
-            .map_or(&[][..], |one| &one.frames)
-    };
     let (mut lines, mut told) = (String::new(), Vec::new());
     for address in &arguments.addresses {
         let found: Vec<(&TabledObject, &Function)> = objects
@@ -68,11 +62,11 @@ pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<CommandOutcome, Diag
         }
         for (object, function) in &found {
             lines += &line(*address, object, function, (objects.len() > 1, &style));
-            lines.extend(frames_at(object, *address).iter().map(|frame| frame_line(frame, &style)));
+            lines.extend(frames_at(&inlined, object, *address).iter().map(|frame| frame_line(frame, &style)));
         }
         let rows: Vec<Value> = found
             .iter()
-            .map(|(object, function)| row(*address, object, function, (frames_at(object, *address), &style)))
+            .map(|(object, function)| row(*address, object, function, (frames_at(&inlined, object, *address), &style)))
             .collect();
         told.push(json!({ "address": address, "found": rows }));
     }
@@ -101,6 +95,11 @@ fn read_frames(arguments: &Addr2FuncArguments) -> Result<Vec<FoundFrames>, Diagn
     Ok(found)
 }
 
+fn frames_at<'f>(found: &'f [FoundFrames], object: &TabledObject, address: u64) -> &'f [SourceFrame] {
+    let found = found.iter().find(|one| one.place == object.place && one.address == address);
+    found.map_or(&[][..], |one| &one.frames)
+}
+
 fn frame_line(frame: &SourceFrame, style: &NameStyle) -> String {
     format!("  {}  {}:{}\n", text::plain(&style.shown(&frame.function)), text::plain(&frame.file), frame.line)
 }
@@ -117,11 +116,7 @@ fn row(
     function: &Function,
     (frames, style): (&[SourceFrame], &NameStyle),
 ) -> Value {
-    let frame = |frame: &SourceFrame| {
-        let name = style.shown(&frame.function);
-        json!({ "function": name, "file": frame.file, "line": frame.line })
-    };
-    let frames: Vec<Value> = frames.iter().map(frame).collect();
+    let frames: Vec<Value> = frames.iter().map(|frame| frame_json(frame, style)).collect();
     json!({
         "place": object.place,
         "target": object.target,
@@ -131,4 +126,8 @@ fn row(
         "kind": function.kind,
         "frames": frames,
     })
+}
+
+fn frame_json(frame: &SourceFrame, style: &NameStyle) -> Value {
+    json!({ "function": style.shown(&frame.function), "file": frame.file, "line": frame.line })
 }

@@ -95,15 +95,14 @@ impl Part {
 
 /// Writes the copy; a table of its functions gets the numbers of the new code. Whether it is another file than the original.
 fn write(user: &Part, binding: &Binding, output: &Path) -> Result<bool, Diagnostic> {
-    let refused = |error: Diagnostic| error.in_file(&user.path);
-    let mut made = binding.prepared_file(&user.bytes).map_err(refused)?;
+    let mut made = binding.prepared_file(&user.bytes).map_err(|error| error.in_file(&user.path))?;
     if hotswap_code_object::device_symbols_note(&user.bytes).is_some() && made != user.bytes {
-        made = note::with_table_like(&made, &user.bytes).map_err(refused)?.0;
+        made = note::with_table_like(&made, &user.bytes).map_err(|error| error.in_file(&user.path))?.0;
     }
     let how = WriteOptions { sources: &[], threads: 1, placement: Placement::NewFile };
     let like = (made.len() as u64, &*user.path);
     hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), |new: &InputFile| {
-        accepted::check_new_bytes(&user.bytes, new).map_err(refused)
+        accepted::check_new_bytes(&user.bytes, new).map_err(|error| error.in_file(&user.path))
     })?;
     Ok(made != user.bytes)
 }
@@ -126,18 +125,20 @@ fn numbers(one: &LaunchNumbers) -> Value {
 }
 
 fn binding_report(user: &Part, libraries: &[Part], binding: &Binding, problems: &[Diagnostic]) -> String {
-    let import = |one: &hotswap_device_link::BoundImport| {
-        let library = libraries[one.library].name();
-        json!({ "symbol": one.symbol, "function": one.function, "library": library, "address": one.address })
-    };
-    let kernel = |one: &KernelBudget| {
-        let (has, granted, needs) = (numbers(&one.has), numbers(&one.granted), numbers(&one.needs));
-        json!({ "kernel": one.kernel, "has": has, "granted": granted, "needs": needs, "forced_by": one.forced_by, "complete": !one.is_open })
-    };
-    let imports: Vec<Value> = binding.imports.iter().map(import).collect();
-    let kernels: Vec<Value> = binding.report.short.iter().map(kernel).collect();
+    let imports: Vec<Value> = binding.imports.iter().map(|one| import_json(one, libraries)).collect();
+    let kernels: Vec<Value> = binding.report.short.iter().map(budget_json).collect();
     let problems: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
     text::json(
         &json!({ "schema": 1, "file": user.name(), "imports": imports, "kernels": kernels, "problems": problems }),
     )
+}
+
+fn import_json(one: &hotswap_device_link::BoundImport, libraries: &[Part]) -> Value {
+    let library = libraries[one.library].name();
+    json!({ "symbol": one.symbol, "function": one.function, "library": library, "address": one.address })
+}
+
+fn budget_json(one: &KernelBudget) -> Value {
+    let (has, granted, needs) = (numbers(&one.has), numbers(&one.granted), numbers(&one.needs));
+    json!({ "kernel": one.kernel, "has": has, "granted": granted, "needs": needs, "forced_by": one.forced_by, "complete": !one.is_open })
 }

@@ -117,18 +117,31 @@ impl KernelChange<'_> {
 
     /// The facts that differ, with both values.
     fn facts(&self) -> Vec<(&'static str, String, String)> {
-        let facts = |side: &DiffKernel| {
-            let mut all = vec![("bytes", side.bytes.to_string()), ("functions", side.functions.to_string())];
-            all.extend(side.resources.numbers().map(|(name, number)| (name, shown(number))));
-            all
-        };
         let (Some(old), Some(new)) = (self.old, self.new) else { return Vec::new() };
-        let both = facts(old).into_iter().zip(facts(new));
-        both.filter(|(one, other)| one.1 != other.1).map(|((name, old), (_, new))| (name, old, new)).collect()
+        let both = old.shown_facts().into_iter().zip(new.shown_facts());
+        both.filter(|(old, new)| old.value != new.value).map(|(old, new)| (old.name, old.value, new.value)).collect()
     }
 
     fn json(&self) -> Value {
         json!({ "name": self.name, "change": self.word(), "old": side_facts_json(self.old), "new": side_facts_json(self.new) })
+    }
+}
+
+/// A fact about a kernel as it is shown.
+struct KernelFact {
+    name: &'static str,
+    value: String,
+}
+
+impl DiffKernel {
+    fn shown_facts(&self) -> Vec<KernelFact> {
+        let mut all = vec![
+            KernelFact { name: "bytes", value: self.bytes.to_string() },
+            KernelFact { name: "functions", value: self.functions.to_string() },
+        ];
+        let numbers = self.resources.numbers();
+        all.extend(numbers.map(|(name, number)| KernelFact { name, value: shown(number) }));
+        all
     }
 }
 

@@ -52,26 +52,34 @@ impl InspectArguments {
 
 pub(crate) fn run(arguments: &InspectArguments) -> Result<CommandOutcome, Diagnostic> {
     let mut outcome = CommandOutcome::default();
-    let mut files: Vec<(FileReport, String)> = Vec::new();
+    let mut files = Vec::new();
     for file in &arguments.files {
         let report = hotswap_files::open_or_stdin(file).map(|bytes| {
             let report = provenance::inspect(file, &bytes, arguments.depth(), &mut outcome.problems);
-            (report, provenance::sha256(&bytes))
+            InspectedFile { report, sha256: provenance::sha256(&bytes) }
         });
         match report {
             Ok(report) => files.push(report),
             Err(error) => outcome.problems.push(error),
         }
     }
-    let named = || files.iter().map(|(report, sha256)| NamedReport { json: report.json(), sha256 });
     outcome.text = match arguments.format {
         InspectFormat::Json => {
-            let files: Vec<_> = files.iter().map(|(report, _)| report.json()).collect();
+            let files: Vec<_> = files.iter().map(|file| file.report.json()).collect();
             text::json(&json!({ "schema": 1, "files": files }))
         }
-        InspectFormat::Text => files.iter().map(|(report, _)| report.text()).collect(),
-        InspectFormat::Spdx => text::json(&statements::spdx(&named().collect::<Vec<_>>())),
-        InspectFormat::Intoto => statements::intoto(&named().collect::<Vec<_>>()),
+        InspectFormat::Text => files.iter().map(|file| file.report.text()).collect(),
+        InspectFormat::Spdx => text::json(&statements::spdx(&named_reports(&files))),
+        InspectFormat::Intoto => statements::intoto(&named_reports(&files)),
     };
     Ok(outcome)
+}
+
+struct InspectedFile {
+    report: FileReport,
+    sha256: String,
+}
+
+fn named_reports(files: &[InspectedFile]) -> Vec<NamedReport<'_>> {
+    files.iter().map(|file| NamedReport { json: file.report.json(), sha256: &file.sha256 }).collect()
 }

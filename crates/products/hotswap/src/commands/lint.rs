@@ -33,11 +33,14 @@ pub(crate) struct LintArguments {
 const ALL_RULES: &str = "all";
 
 fn rule_name(text: &str) -> Result<String, String> {
-    let names = || RULES.iter().filter(|rule| !rule.needs_original).map(|rule| rule.id);
-    match text == ALL_RULES || names().any(|name| name == text) {
+    match text == ALL_RULES || names_without_original().any(|name| name == text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("rules are {ALL_RULES}, {}", names().collect::<Vec<_>>().join(", "))),
+        false => Err(format!("rules are {ALL_RULES}, {}", names_without_original().collect::<Vec<_>>().join(", "))),
     }
+}
+
+fn names_without_original() -> impl Iterator<Item = &'static str> {
+    RULES.iter().filter(|rule| !rule.needs_original).map(|rule| rule.id)
 }
 
 pub(crate) fn run(arguments: &LintArguments) -> Result<CommandOutcome, Diagnostic> {
@@ -110,11 +113,13 @@ impl LintedObject {
     fn not_judged(&self) -> Vec<(&'static LintRule, String)> {
         // The name of the processor, without features.
         let processor = self.target.split(':').next().unwrap_or_default();
-        let unjudged = |(rule, judgment): (&'static LintRule, RuleJudgment)| match judgment {
-            RuleJudgment::NotJudged(why) => Some((rule, why)),
-            RuleJudgment::Judged | RuleJudgment::NotConcerned => None,
-        };
-        rule_judgments(processor).into_iter().filter_map(unjudged).collect()
+        let judgments = rule_judgments(processor).into_iter();
+        judgments
+            .filter_map(|(rule, judgment)| match judgment {
+                RuleJudgment::NotJudged(why) => Some((rule, why)),
+                RuleJudgment::Judged | RuleJudgment::NotConcerned => None,
+            })
+            .collect()
     }
 
     /// Rules that must be judged and are not.

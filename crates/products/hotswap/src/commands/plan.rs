@@ -34,12 +34,13 @@ fn coalesced(gpus: &[String], pairs: &[String]) -> Result<Vec<String>, Diagnosti
     let mut named = Plan::default();
     pairs.iter().try_for_each(|pairs| named.add_pairs(pairs))?;
     let requested = gpus.iter().map(|gpu| Ok(gpu.parse()?)).collect::<Result<Vec<TargetId>, Diagnostic>>()?;
-    let is_source = |name: &str| named.pairs.iter().any(|pair| pair.source == name);
-    let pair = |class: &Class| {
-        let others = class.others.iter().filter(|other| !is_source(other.name));
-        others.map(|other| format!("{}=>{other}", class.source)).collect::<Vec<_>>()
-    };
-    Ok(coalesced_classes(&requested).iter().flat_map(pair).collect())
+    Ok(coalesced_classes(&requested).iter().flat_map(|class| pairs_of_class(class, &named)).collect())
+}
+
+/// The pairs from the source of a class to its others, without those that are the source of a named pair.
+fn pairs_of_class(class: &Class, named: &Plan) -> Vec<String> {
+    let others = class.others.iter().filter(|other| !named.pairs.iter().any(|pair| pair.source == other.name));
+    others.map(|other| format!("{}=>{other}", class.source)).collect()
 }
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<CommandOutcome, Diagnostic> {

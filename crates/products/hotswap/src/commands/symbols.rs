@@ -151,19 +151,22 @@ struct Shown<'t> {
 
 /// The objects that have a kernel of that name.
 fn with_kernel(objects: Vec<TabledObject>, kernel: &str) -> Result<Vec<TabledObject>, Diagnostic> {
-    let is_kernel = |table: &SymbolTable| {
-        table.number_of_name(kernel).and_then(|number| table.kernel_of_function(number)).is_some()
-    };
-    let (found, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| is_kernel(&object.table));
+    let (found, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| has_kernel(&object.table, kernel));
     if !found.is_empty() {
         return Ok(found);
     }
-    let name = |table: &SymbolTable, function: u32| table.functions[function as usize].name.clone();
-    let all = others.iter().flat_map(|one| one.table.kernels.iter().map(|kernel| name(&one.table, kernel.function)));
-    let all: BTreeSet<String> = all.collect();
-    let first: Vec<&str> = all.iter().take(12).map(String::as_str).collect();
+    let all: BTreeSet<&str> = others.iter().flat_map(|one| kernel_names(&one.table)).collect();
+    let first: Vec<&str> = all.iter().take(12).copied().collect();
     let what = format!("kernel `{kernel}`; {} are there: {}", all.len(), first.join(", "));
     Err(Diagnostic::error(codes::NO_PART, what))
+}
+
+fn has_kernel(table: &SymbolTable, kernel: &str) -> bool {
+    table.number_of_name(kernel).and_then(|number| table.kernel_of_function(number)).is_some()
+}
+
+fn kernel_names(table: &SymbolTable) -> impl Iterator<Item = &str> {
+    table.kernels.iter().map(|kernel| table.functions[kernel.function as usize].name.as_str())
 }
 
 fn wanted(table: &SymbolTable, kernel: Option<&str>) -> BTreeSet<u32> {
@@ -236,13 +239,8 @@ impl<'t> Shown<'t> {
     /// The number of functions that each kernel reaches.
     fn kernels(&self) -> String {
         let table = &self.object.table;
-        let line = |kernel: &hotswap_device_symbols::Kernel| {
-            let name = text::plain(&table.functions[kernel.function as usize].name);
-            let functions = text::counted(kernel.reachable.len(), "function");
-            let rest = if kernel.complete { "all known" } else { "and unknown ones" };
-            format!("kernel {name} reaches {functions}, {rest}\n")
-        };
-        table.kernels.iter().filter(|kernel| self.wanted.contains(&kernel.function)).map(line).collect()
+        let kernels = table.kernels.iter().filter(|kernel| self.wanted.contains(&kernel.function));
+        kernels.map(|kernel| kernel_line(table, kernel)).collect()
     }
 
     fn imports(&self) -> String {
@@ -260,6 +258,13 @@ impl<'t> Shown<'t> {
         }
         json!({ "place": self.object.place, "target": self.object.target, "origin": origin_word(self.object.origin), "table": table })
     }
+}
+
+fn kernel_line(table: &SymbolTable, kernel: &hotswap_device_symbols::Kernel) -> String {
+    let name = text::plain(&table.functions[kernel.function as usize].name);
+    let functions = text::counted(kernel.reachable.len(), "function");
+    let rest = if kernel.complete { "all known" } else { "and unknown ones" };
+    format!("kernel {name} reaches {functions}, {rest}\n")
 }
 
 fn row(table: &SymbolTable, function: &Function) -> Vec<String> {
@@ -297,14 +302,21 @@ fn evidence(function: &Function) -> String {
 }
 
 fn callee_rows(table: &SymbolTable, function: &Function) -> Vec<Vec<String>> {
-    let blank = || vec![String::new(); HEADS.len() - 1];
-    let line = |text: String| blank().into_iter().chain([text]).collect::<Vec<_>>();
     let known = function.callees.iter().map(|callee| &table.functions[callee.function as usize].name);
-    let mut rows: Vec<Vec<String>> = known.map(|name| line(format!("  calls {}", text::plain(name)))).collect();
-    rows.extend(function.imports.iter().map(|name| line(format!("  calls {} (imported)", text::plain(name)))));
+    let mut rows: Vec<Vec<String>> =
+        known.map(|name| row_with_last_cell(format!("  calls {}", text::plain(name)))).collect();
+    rows.extend(
+        function.imports.iter().map(|name| row_with_last_cell(format!("  calls {} (imported)", text::plain(name)))),
+    );
     let unknown = function.indirect_calls.unresolved.iter();
-    rows.extend(unknown.map(|address| line(format!("  calls an unknown function at {address:#x}"))));
+    rows.extend(unknown.map(|address| row_with_last_cell(format!("  calls an unknown function at {address:#x}"))));
     rows
+}
+
+fn row_with_last_cell(text: String) -> Vec<String> {
+    let mut row = vec![String::new(); HEADS.len() - 1];
+    row.push(text);
+    row
 }
 
 /// Writes the file with its table.

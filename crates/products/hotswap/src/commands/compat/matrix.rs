@@ -92,25 +92,27 @@ pub(super) fn text() -> String {
 }
 
 pub(super) fn json() -> Value {
-    let judged = |(source, target): (&'static Processor, &'static Processor), row: &MatrixRow| {
-        let verdict = pair_verdict(source, target);
-        let why = match &verdict {
-            Verdict::Refused { why } => Some(why.as_str()),
-            _ => None,
-        };
-        json!({
-            "source": source.name,
-            "target": target.name,
-            "verdict": name(&verdict),
-            "why": why,
-            "checks": verdict.checks().unwrap_or_default().iter().map(|check| check.name()).collect::<Vec<_>>(),
-            "evidence": row.evidence,
-            "pair": find_pair(source, target).map(|pair| pair_json(&pair)),
-        })
-    };
-    let pairs = MATRIX.iter().flat_map(|row| pairs_of(row).map(move |pair| judged(pair, row)));
+    let pairs =
+        MATRIX.iter().flat_map(|row| pairs_of(row).map(move |(source, target)| judged_pair_json(source, target, row)));
     let checks = Check::ALL.iter().map(|check| json!({ "name": check.name(), "meaning": check.meaning() }));
     json!({ "schema": 1, "checks": checks.collect::<Vec<_>>(), "pairs": pairs.collect::<Vec<_>>() })
+}
+
+fn judged_pair_json(source: &'static Processor, target: &'static Processor, row: &MatrixRow) -> Value {
+    let verdict = pair_verdict(source, target);
+    let why = match &verdict {
+        Verdict::Refused { why } => Some(why.as_str()),
+        _ => None,
+    };
+    json!({
+        "source": source.name,
+        "target": target.name,
+        "verdict": name(&verdict),
+        "why": why,
+        "checks": verdict.checks().unwrap_or_default().iter().map(|check| check.name()).collect::<Vec<_>>(),
+        "evidence": row.evidence,
+        "pair": find_pair(source, target).map(|pair| pair_json(&pair)),
+    })
 }
 
 /// The sign of a pair in a grid.

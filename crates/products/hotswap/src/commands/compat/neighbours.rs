@@ -46,12 +46,11 @@ impl NeighbourPairs {
     }
 
     pub(super) fn json(&self) -> Value {
-        let pairs = |pairs: &[PairVerdict]| pairs.iter().map(entry).collect::<Vec<_>>();
         json!({
             "schema": 1,
             "processor": self.processor.name,
-            "serves": pairs(&self.serves),
-            "served_by": pairs(&self.served_by),
+            "serves": pair_entries(&self.serves),
+            "served_by": pair_entries(&self.served_by),
             "runs_as_it_is": self.runs_as_it_is,
         })
     }
@@ -80,6 +79,10 @@ fn pair_status_text(pair: &PairVerdict) -> String {
 
 fn pair_verdict_row(pair: &PairVerdict, other: &impl Fn(&PairVerdict) -> &'static Processor) -> Vec<String> {
     vec![format!("  {}", other(pair)), pair_status_text(pair), pair.judgement()]
+}
+
+fn pair_entries(pairs: &[PairVerdict]) -> Vec<Value> {
+    pairs.iter().map(entry).collect()
 }
 
 fn entry(verdict: &PairVerdict) -> Value {

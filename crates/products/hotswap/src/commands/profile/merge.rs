@@ -124,9 +124,9 @@ fn words(files: &[&Path], directory: &Path, into: &Path, mode: FailureMode) -> R
 
 /// Counters of the front end and of the optimiser are incompatible: one counts the program's text, the other its code.
 fn refuse_mixed_kinds(profiles: &[ProfileFile]) -> Result<(), Diagnostic> {
-    let parts = || profiles.iter().flat_map(|p| p.parts.iter().flatten().map(move |part| (p, part.kind)));
-    let first = parts().find(|(_, kind)| is_text_counter_kind(*kind));
-    let other = parts().find(|(_, kind)| !is_text_counter_kind(*kind));
+    let mut parts = profiles.iter().flat_map(|p| p.parts.iter().flatten().map(move |part| (p, part.kind)));
+    let first = parts.clone().find(|(_, kind)| is_text_counter_kind(*kind));
+    let other = parts.find(|(_, kind)| !is_text_counter_kind(*kind));
     let (Some((first, one)), Some((second, two))) = (first, other) else { return Ok(()) };
     let what = format!(
         "it has counters of the {}, but those of {} are of the {}",

@@ -94,23 +94,24 @@ fn cells(file: &str, target: &str, part: &RawProfile) -> Vec<String> {
 }
 
 fn as_json(profile: &ProfileFile) -> Value {
-    let part = |part: &RawProfile| {
-        json!({
-            "target": target_of_part(&profile.path, part),
-            "gpu": part.device.as_ref().map(|device| &device.gpu),
-            "code": part.device.as_ref().map(|device| format!("{:016x}", device.code)),
-            "version": part.version,
-            "kind": part.kind.name(),
-            "functions": part.functions,
-            "counters": part.counters,
-            "sum": part.total,
-            "wave": part.wave,
-        })
-    };
     json!({
         "file": profile.path.display().to_string(),
         "target": profile.parts.is_some().then(|| targets(profile)),
         "merged": profile.parts.is_none(),
-        "profiles": profile.parts.iter().flatten().map(part).collect::<Vec<_>>(),
+        "profiles": profile.parts.iter().flatten().map(|part| part_json(profile, part)).collect::<Vec<_>>(),
+    })
+}
+
+fn part_json(profile: &ProfileFile, part: &RawProfile) -> Value {
+    json!({
+        "target": target_of_part(&profile.path, part),
+        "gpu": part.device.as_ref().map(|device| &device.gpu),
+        "code": part.device.as_ref().map(|device| format!("{:016x}", device.code)),
+        "version": part.version,
+        "kind": part.kind.name(),
+        "functions": part.functions,
+        "counters": part.counters,
+        "sum": part.total,
+        "wave": part.wave,
     })
 }

@@ -78,11 +78,10 @@ impl FromStr for LaunchArgument {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (kind, rest) = text.split_once(':').ok_or("an argument is KIND:VALUE, as in u32:5 or in:data.bin")?;
-        let pair = || rest.rsplit_once(':').ok_or_else(|| format!("{kind}: needs two parts"));
         Ok(match kind {
             "in" => Self::Input(rest.into()),
             "out" => {
-                let (file, size) = pair()?;
+                let [file, size] = two_parts(kind, rest)?;
                 let bytes: u64 = size.parse().map_err(|_| format!("`{size}` is no size"))?;
                 if bytes > LARGEST_OUTPUT {
                     return Err(format!("a buffer of {bytes} bytes; at most {LARGEST_OUTPUT} are possible"));
@@ -90,7 +89,7 @@ impl FromStr for LaunchArgument {
                 Self::Output { file: file.into(), size: bytes }
             }
             "inout" => {
-                let (input, output) = pair()?;
+                let [input, output] = two_parts(kind, rest)?;
                 Self::Both { input: input.into(), output: output.into() }
             }
             "i8" => {
@@ -127,6 +126,10 @@ impl FromStr for LaunchArgument {
             _ => return Err(format!("`{kind}` is no kind of argument")),
         })
     }
+}
+
+fn two_parts<'t>(kind: &str, rest: &'t str) -> Result<[&'t str; 2], String> {
+    rest.rsplit_once(':').map(Into::into).ok_or_else(|| format!("{kind}: needs two parts"))
 }
 
 fn argument_number_error(error: String, rest: &str) -> String {
@@ -253,8 +256,11 @@ fn code_object(bytes: &[u8], gpu: &TargetId) -> Result<Vec<u8>, Diagnostic> {
 fn check_target(loaded: &LoadedObject, device: &EmulatedDevice) -> Result<(), Diagnostic> {
     let fits = hotswap_targets::find_processor(loaded.processor)
         .is_some_and(|own| own.name == device.processor.name || own.covers(device.processor));
-    let what = || format!("the code object is for {}, the GPU is {}", loaded.processor, device.processor.name);
-    if fits { Ok(()) } else { Err(Diagnostic::error(codes::OTHER_TARGET, what())) }
+    if fits {
+        return Ok(());
+    }
+    let what = format!("the code object is for {}, the GPU is {}", loaded.processor, device.processor.name);
+    Err(Diagnostic::error(codes::OTHER_TARGET, what))
 }
 
 fn find<'l>(loaded: &'l LoadedObject, name: &str) -> Result<&'l LoadedKernel, Diagnostic> {

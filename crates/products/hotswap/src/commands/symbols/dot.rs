@@ -23,8 +23,9 @@ pub(super) fn picture(graph: &str) -> Result<String, Diagnostic> {
     let mut input = child.stdin.take();
     let output = thread::scope(|scope| {
         // A picture may begin before the graph ends.
-        let write = move || input.as_mut().map(|input| input.write_all(graph.as_bytes()));
-        thread::Builder::new().spawn_scoped(scope, write).and_then(|_| hotswap_files::child_output(child))
+        thread::Builder::new()
+            .spawn_scoped(scope, move || input.as_mut().map(|input| input.write_all(graph.as_bytes())))
+            .and_then(|_| hotswap_files::child_output(child))
     });
     let output = output.map_err(graphviz_start_error)?;
     if !output.status.success() {
@@ -43,20 +44,20 @@ pub(super) fn graph(objects: &[Shown<'_>]) -> String {
     let mut out = "digraph calls {\n".to_owned();
     for (index, shown) in objects.iter().enumerate() {
         out += &format!("  subgraph cluster_{index} {{\n    label={}\n", quoted(&shown.object.target));
-        let node = |number: u32| format!("o{index}f{number}");
         let mut is_open = false;
         for (number, function) in shown.functions() {
             let shape = if function.kind == FunctionKind::Kernel { "box" } else { "ellipse" };
-            out += &format!("    {} [label={}, shape={shape}]\n", node(number), quoted(&function.name));
+            out += &format!("    {} [label={}, shape={shape}]\n", function_node(index, number), quoted(&function.name));
             for callee in &function.callees {
-                out += &format!("    {} -> {}\n", node(number), node(callee.function));
+                out += &format!("    {} -> {}\n", function_node(index, number), function_node(index, callee.function));
             }
             for name in &function.imports {
-                out += &format!("    {} -> {}\n", node(number), import(index, &shown.object.table, name));
+                out +=
+                    &format!("    {} -> {}\n", function_node(index, number), import(index, &shown.object.table, name));
             }
             if !function.indirect_calls.unresolved.is_empty() {
                 is_open = true;
-                out += &format!("    {} -> o{index}unknown\n", node(number));
+                out += &format!("    {} -> o{index}unknown\n", function_node(index, number));
             }
         }
         for one in &shown.object.table.imports {
@@ -69,6 +70,10 @@ pub(super) fn graph(objects: &[Shown<'_>]) -> String {
         out += "  }\n";
     }
     out + "}\n"
+}
+
+fn function_node(index: usize, number: u32) -> String {
+    format!("o{index}f{number}")
 }
 
 fn import(index: usize, table: &SymbolTable, name: &str) -> String {

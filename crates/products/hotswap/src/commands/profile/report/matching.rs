@@ -71,8 +71,8 @@ fn match_by_build_id(part: &RawProfile, path: &Path, objects: &[Covered]) -> Par
     if part.build_ids.is_empty() {
         return match_by_functions(part, path, objects, (0..objects.len()).collect());
     }
-    let has_id = |object: &&Covered| object.identity.build_id.as_ref().is_some_and(|id| part.build_ids.contains(id));
-    let files: BTreeSet<&Path> = objects.iter().filter(has_id).map(|object| object.from.as_path()).collect();
+    let named = objects.iter().filter(|object| names_build_id(part, object));
+    let files: BTreeSet<&Path> = named.map(|object| object.from.as_path()).collect();
     let candidates: Vec<usize> =
         (0..objects.len()).filter(|number| files.contains(objects[*number].from.as_path())).collect();
     let host = candidates.iter().copied().find(|number| objects[*number].target == "host");
@@ -81,6 +81,10 @@ fn match_by_build_id(part: &RawProfile, path: &Path, objects: &[Covered]) -> Par
         (PartMatch::Nothing, Some(host)) if part.wave.is_none() => PartMatch::Object(host),
         (PartMatch::Nothing, _) => PartMatch::Nothing,
     }
+}
+
+fn names_build_id(part: &RawProfile, object: &Covered) -> bool {
+    object.identity.build_id.as_ref().is_some_and(|id| part.build_ids.contains(id))
 }
 
 /// The object with most of the functions; where several have as many, that which the name of the file begins
@@ -119,10 +123,7 @@ pub(super) fn group_objects<'a>(objects: &'a [Covered], has_data: &[bool]) -> Ve
     let mut groups: Vec<ExportGroup<'a>> = Vec::new();
     for (number, object) in objects.iter().enumerate() {
         let names: BTreeSet<u64> = object.identity.names().collect();
-        let fits = |group: &&mut ExportGroup<'a>| {
-            group.target == object.target && group.has_data == has_data[number] && group.names.is_disjoint(&names)
-        };
-        match groups.iter_mut().find(fits) {
+        match groups.iter_mut().find(|group| group.takes_object(object, has_data[number], &names)) {
             Some(group) => {
                 group.objects.push(number);
                 group.names.extend(names);
@@ -136,4 +137,10 @@ pub(super) fn group_objects<'a>(objects: &'a [Covered], has_data: &[bool]) -> Ve
         }
     }
     groups
+}
+
+impl ExportGroup<'_> {
+    fn takes_object(&self, object: &Covered, has_data: bool, names: &BTreeSet<u64>) -> bool {
+        self.target == object.target && self.has_data == has_data && self.names.is_disjoint(names)
+    }
 }
