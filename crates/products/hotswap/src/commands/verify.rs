@@ -166,7 +166,8 @@ fn check_batch(files: &[&Path], required: &RequiredGpus, reading: FileReading<'_
     let contents = opened.iter().map(|bytes| bytes.as_ref().ok().map(|bytes| open_with(bytes, RECORD_SECTIONS)));
     let contents: Vec<Option<FoundContents>> = contents.collect();
     let charged: Vec<ChargedContainer> = contents.iter().flatten().flat_map(charge_containers).collect();
-    let mut judged = judge_charged(&charged, reading).into_iter();
+    let files_read: Vec<&InputFile> = opened.iter().flatten().collect();
+    let mut judged = judge_charged(&charged, &files_read, reading).into_iter();
     let mut checked = Vec::with_capacity(files.len());
     for ((file, opened), contents) in files.iter().zip(&opened).zip(&contents) {
         checked.push(match (opened, contents) {
@@ -227,15 +228,19 @@ fn charge_containers<'f, 'b>(contents: &'f FoundContents<'b>) -> Vec<ChargedCont
 }
 
 /// Reads each container once.
-fn judge_charged(containers: &[ChargedContainer<'_, '_>], reading: FileReading<'_>) -> Vec<ContainerJudgement> {
+fn judge_charged(
+    containers: &[ChargedContainer<'_, '_>],
+    files: &[&InputFile],
+    reading: FileReading<'_>,
+) -> Vec<ContainerJudgement> {
     let allowed = containers.iter().filter(|one| one.refused.is_none());
     let allowed: Vec<&FoundContainer> = allowed.map(|one| one.found).collect();
     let judged = match reading {
         FileReading::Alone => {
             let progress = LookProgress::new(packed_size(&allowed));
-            read_groups(&allowed, threads(None), &progress)
+            read_groups(&allowed, files, threads(None), &progress)
         }
-        FileReading::Beside(progress) => read_groups(&allowed, 1, progress),
+        FileReading::Beside(progress) => read_groups(&allowed, files, 1, progress),
     };
     let mut judged = judged.into_iter();
     let all = containers.iter().map(|one| match &one.refused {
@@ -245,12 +250,21 @@ fn judge_charged(containers: &[ChargedContainer<'_, '_>], reading: FileReading<'
     all.collect()
 }
 
-fn read_groups(containers: &[&FoundContainer<'_>], readers: usize, progress: &LookProgress) -> Vec<ContainerJudgement> {
+/// Reads containers by some threads; their pages of the files are given back.
+fn read_groups(
+    containers: &[&FoundContainer<'_>],
+    files: &[&InputFile],
+    readers: usize,
+    progress: &LookProgress,
+) -> Vec<ContainerJudgement> {
     // Also where files are read beside others, there are that many threads.
     let share = memory_budget::for_reading().share_of(threads(None));
     let reading = GroupReading { threads: readers, group_bytes: share.min(UNPACKED_TOGETHER) };
     reading.read_all(containers, &|group| {
         let judged = acceptance::judge_containers(group, Some(&UNPACKED));
+        for container in group {
+            files.iter().for_each(|file| file.release(container.bytes));
+        }
         progress.advance(packed_size(group));
         judged
     })
