@@ -1,6 +1,7 @@
 //! An instruction in the form in which it is executed.
 
 use crate::device::EmulatedDevice;
+use crate::execute::buffer_resource::ResourceLayout;
 use crate::fault::FaultKind;
 use crate::group::GroupBarrier;
 use crate::memory::{DeviceMemory, MemoryFault};
@@ -141,6 +142,8 @@ pub(crate) enum Extra {
     /// Both halves of a dual instruction.
     Dual(Box<[MicroOp; 2]>),
     Buffer(BufferAddress),
+    /// The resource of a scalar load.
+    Resource(ResourceLayout),
     Matrix(MatrixPlan),
 }
 
@@ -282,6 +285,7 @@ pub(crate) struct BufferAddress {
     pub(crate) offset: SourceOperand,
     pub(crate) has_index: bool,
     pub(crate) has_offset: bool,
+    pub(crate) layout: ResourceLayout,
 }
 
 impl MicroOp {

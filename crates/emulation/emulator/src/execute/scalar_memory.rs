@@ -1,8 +1,8 @@
 //! Scalar loads.
 
-use super::{ExecContext, StepFault, StepFlow, StepResult, scalar_of, writable_slot};
+use super::{ExecContext, StepFault, StepFlow, StepResult, buffer, scalar_of, writable_slot};
 use crate::memory_operation::MemoryOperation;
-use crate::micro::{DestOperand, MicroOp, MicroOpBody};
+use crate::micro::{DestOperand, Extra, MicroOp, MicroOpBody, SourceOperand};
 
 /// Base and offsets: the first source is the base, the second an offset, the immediate another.
 fn load_address(step: &ExecContext<'_>, op: &MicroOp) -> u64 {
@@ -41,18 +41,23 @@ pub(crate) fn load_scalar(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResul
 /// `s_buffer_load`: what is beyond the buffer reads as 0.
 pub(crate) fn load_buffer(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
-    let crate::micro::SourceOperand::Scalar(slot) = op.sources[0] else { return Err(StepFault::unknown(op, "")) };
-    let (low, high) = (step.wave.pair(slot), step.wave.pair(slot + 2));
-    let (stride, records) = (low >> 48 & 0x3fff, high & 0xffff_ffff);
-    let size = if stride == 0 { records } else { records * stride };
-    let offset = u64::from(scalar_of(step.wave, &op.sources[1]) as u32).wrapping_add_signed(op.immediate);
+    let (SourceOperand::Scalar(slot), Some(Extra::Resource(layout))) = (op.sources[0], op.extra.as_deref()) else {
+        return Err(StepFault::unknown(op, ""));
+    };
+    let resource = buffer::resource_at(step.wave, op, slot, *layout)?;
+    let (mut base, size) = (resource.base(), resource.scalar_bytes());
+    let scalar = u64::from(scalar_of(step.wave, &op.sources[1]) as u32) << op.modifiers.output;
+    let mut offset = scalar.wrapping_add_signed(op.immediate);
+    if operation.bytes >= 4 {
+        (base, offset) = (base & !3, offset & !3);
+    }
     let mut bytes = [0; 64];
     let bytes = &mut bytes[..usize::from(operation.bytes)];
     let step_bytes = usize::from(operation.bytes).min(4);
     for (number, part) in bytes.chunks_mut(step_bytes).enumerate() {
-        let at = offset + (number * step_bytes) as u64;
-        if at + step_bytes as u64 <= size {
-            let address = (low & 0xffff_ffff_ffff) + at;
+        let at = offset.wrapping_add((number * step_bytes) as u64);
+        if at.checked_add(step_bytes as u64).is_some_and(|end| end <= size) {
+            let address = base.wrapping_add(at);
             step.memory.read(address, part).map_err(|fault| StepFault::from_memory_fault(fault, None))?;
         }
     }

@@ -1,6 +1,7 @@
 //! Accesses to memory, scratch and LDS.
 
 use super::operands::OperandReader;
+use crate::execute::buffer_resource::ResourceLayout;
 use crate::execute::{self, asynchronous, buffer, global, lds, scalar_memory};
 use crate::memory_operation::MemoryOperation;
 use crate::micro::{BufferAddress, DestOperand, Extra, MicroOp, MicroOpBody, SourceOperand};
@@ -51,6 +52,9 @@ fn translate_scalar(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<M
     op.modifiers.output = offset_scale(reader, bytes);
     let is_buffer = reader.inst.mnemonic().starts_with("s_buffer_");
     op.handler = if is_buffer { scalar_memory::load_buffer } else { scalar_memory::load_scalar };
+    if is_buffer {
+        op.extra = Some(Box::new(Extra::Resource(ResourceLayout::for_isa(reader.isa))));
+    }
     Some(op)
 }
 
@@ -132,6 +136,7 @@ fn buffer_operands(reader: &OperandReader, op: MicroOp, is_store: bool) -> Optio
         offset: reader.source_operand(Name::Soffset)?,
         has_index: template.contains("idxen"),
         has_offset: template.contains("offen"),
+        layout: ResourceLayout::for_isa(reader.isa),
     };
     op.extra = Some(Box::new(Extra::Buffer(address)));
     Some(op)
