@@ -133,3 +133,38 @@ fn wrong_settings_are_one_line_and_no_gpu() {
         assert!(run.messages()[0].contains(expected), "{}", run.error);
     }
 }
+
+/// Runs the cases of `access.hip`: name, exit code, and a part of the line of ours.
+#[test]
+fn a_gpu_accesses_what_the_program_has_allowed() {
+    let Some(bench) = EmulationBench::new("access") else { return };
+    bench.compile("access", include_str!("../cases/access.hip"), &["gfx1030"], "-std=c++17");
+    for (case, part) in [
+        (
+            "peer",
+            "that is memory of gfx1030 (GPU 1), to which this GPU has no access: hipDeviceEnablePeerAccess gives it",
+        ),
+        ("unset", "this GPU has no access to that memory: hipMemSetAccess (or hipMemPoolSetAccess) gives it"),
+        ("readonly", "this GPU may only read that memory: hipMemSetAccess has set it so"),
+    ] {
+        let run = bench.run("gfx1030,gfx1030", "", &format!("./access {case}"));
+        assert!(run.code == Some(3) && run.output.contains("an illegal memory access"), "{case}: {}", run.output);
+        assert!(run.messages().len() == 1 && run.messages()[0].contains(part), "{case}: {}", run.error);
+    }
+    for case in ["enabled", "set", "read", "unmapped"] {
+        let run = bench.run("gfx1030,gfx1030", "", &format!("./access {case}"));
+        assert_eq!((run.code, run.messages().len()), (Some(0), 0), "{case}: {}{}", run.output, run.error);
+    }
+}
+
+#[test]
+fn counters_of_cycles_run_with_the_clock_that_the_gpu_states() {
+    let Some(bench) = EmulationBench::new("clock") else { return };
+    // gfx11's counter has 20 bits.
+    let gpus = ["gfx900", "gfx1030", "gfx1201"];
+    bench.compile("access", include_str!("../cases/access.hip"), &gpus, "-std=c++17");
+    for gpu in gpus {
+        let run = bench.run(gpu, "", "./access clock");
+        assert_eq!(run.code, Some(0), "{gpu}: {}{}", run.output, run.error);
+    }
+}

@@ -24,6 +24,9 @@ pub struct EmulatedDevice {
     pub instruction_budget: Option<u64>,
     /// Instructions of one turn of a wave, at least 1. What a kernel without races computes does not depend on it.
     pub turn: u64,
+    /// The frequency of the cycle counters, which follow the system's clock then; `None`: a cycle is an instruction of the wave, so
+    /// that a run gives the same counts again.
+    pub clock_mhz: Option<u32>,
     /// Results of memory operations arrive as late as the wait counters allow.
     pub late_completion: bool,
     /// Instructions are counted by mnemonic.
@@ -128,6 +131,7 @@ impl EmulatedDevice {
             threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             instruction_budget: None,
             turn: TURN,
+            clock_mhz: None,
             late_completion: false,
             counters: false,
             matrix_model: MatrixModel::default(),

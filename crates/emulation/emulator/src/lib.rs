@@ -38,6 +38,9 @@ pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch};
 pub use fault::{ExecutionFault, FaultKind, FaultPlace};
 pub use hotswap_semantics::MatrixModel;
 pub use loader::{KernelArgument, LoadedKernel, LoadedObject};
-pub use memory::{DeviceMemory, LaneAddresses, MemoryFault, ProcessMemory, SparseMemory, WriteRecord};
+pub use memory::{
+    DeviceMemory, GpuAccess, GpuMemory, LaneAddresses, MemoryFault, ProcessMemory, RangeAccess, SparseMemory,
+    WriteRecord,
+};
 pub use schedule::run_dispatch;
 pub use snippet::{SnippetEnd, SnippetMachine, SnippetShape, scalar_registers};

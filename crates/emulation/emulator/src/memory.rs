@@ -8,7 +8,7 @@ use hotswap_semantics::{BITS, LANES, Lanes, on_long_vectors};
 mod process;
 mod sparse;
 
-pub use process::ProcessMemory;
+pub use process::{GpuAccess, GpuMemory, ProcessMemory, RangeAccess};
 pub use sparse::{SparseMemory, WriteRecord};
 
 /// An access to memory that is not valid.
@@ -246,8 +246,8 @@ mod tests {
         #[allow(unsafe_code, reason = "the bytes of a vector as memory of the device")]
         // SAFETY: the vector outlives the memory, and nothing else accesses it.
         unsafe {
-            process.register_range(start..start + BYTES as u64, true);
+            process.register_range(start..start + BYTES as u64, RangeAccess::ALL);
         }
-        compare(&process, start);
+        compare(&process.view_of_gpu(0), start);
     }
 }

@@ -44,6 +44,7 @@ pub(crate) fn has_lost_gpu() -> bool {
 pub(crate) struct DeviceExecutor {
     target: TargetId,
     budget: u64,
+    clock_mhz: u32,
     late: bool,
     counters: bool,
     threads: Option<usize>,
@@ -52,17 +53,18 @@ pub(crate) struct DeviceExecutor {
 
 impl DeviceExecutor {
     /// An error for processors whose code cannot be executed.
-    pub(crate) fn new(target: TargetId, settings: &EmulationSettings) -> Result<Self, String> {
+    pub(crate) fn new(target: TargetId, clock_mhz: u32, settings: &EmulationSettings) -> Result<Self, String> {
         EmulatedDevice::new(target.processor.name).map_err(|error| error.to_string())?;
         let budget = settings.budget.unwrap_or(DEFAULT_BUDGET);
         let EmulationSettings { late, counters, threads, .. } = *settings;
-        Ok(Self { target, budget, late, counters, threads, matrix: settings.matrix.clone() })
+        Ok(Self { target, budget, clock_mhz, late, counters, threads, matrix: settings.matrix.clone() })
     }
 
     /// A device for one queue: what stops a queue's kernel must not stop another's.
     pub(crate) fn make_device(&self) -> Result<EmulatedDevice, String> {
         let mut device = EmulatedDevice::new(self.target.processor.name).map_err(|error| error.to_string())?;
         device.instruction_budget = Some(self.budget);
+        device.clock_mhz = Some(self.clock_mhz);
         device.late_completion = self.late;
         device.counters = self.counters;
         device.threads = self.threads.unwrap_or(device.threads);
@@ -73,12 +75,14 @@ impl DeviceExecutor {
     }
 }
 
+/// Executes a dispatch of the GPU with that number.
 pub(crate) fn execute_dispatch(
+    gpu: usize,
     device: &EmulatedDevice,
     dispatch: &KernelDispatch,
 ) -> Result<DispatchCounts, ExecutionFault> {
     RUNNING.fetch_add(1, Ordering::AcqRel);
-    let result = run_dispatch(device, &*MEMORY, dispatch);
+    let result = run_dispatch(device, &MEMORY.view_of_gpu(gpu), dispatch);
     RUNNING.fetch_sub(1, Ordering::AcqRel);
     result
 }

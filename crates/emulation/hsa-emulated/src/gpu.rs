@@ -73,7 +73,7 @@ impl EmulatedGpu {
         let name = target.processor.name;
         let product = find_product(target.processor)
             .ok_or_else(|| format!("{name} cannot be emulated: its product is not known"))?;
-        let executor = DeviceExecutor::new(target, settings)?;
+        let executor = DeviceExecutor::new(target, product.clocks.0, settings)?;
         let memory = settings.memory.unwrap_or(product.memory << 20);
         Ok(Self { number, target, product, memory, used: AtomicU64::new(0), executor })
     }

@@ -3,6 +3,7 @@
 //! Invariant: a packet completes once, whatever it was: its completion signal is decremented and its times are written.
 
 use crate::abi::SignalHandle;
+use crate::agent_handles::number_of;
 use crate::clock::current_ticks;
 use crate::counters;
 use crate::executor::execute_dispatch;
@@ -41,7 +42,8 @@ fn process_dispatch(queue: &EmulatedQueue, packet: &QueuePacket) {
         return;
     }
     let kernel = loader::kernel_at(dispatch.packet.kernel_object);
-    match execute_dispatch(&queue.device, &dispatch) {
+    let Some(gpu) = number_of(queue.agent) else { return };
+    match execute_dispatch(gpu, &queue.device, &dispatch) {
         Ok(counts) => counters::count_dispatch(queue.agent, kernel.as_deref(), &counts),
         // The queue is destroyed: the program does not wait for the kernel.
         Err(_) if queue.is_over() => {}

@@ -101,7 +101,9 @@ hsa_api! {
             6 => put_as(value, 1u32),
             7 => put_bytes(value, &extension_bits()),
             0x200 => put_as(value, c"HotSwap".as_ptr()),
-            // Shared virtual memory, mwaitx, dmabuf, virtual memory, xnack: HIP uses what it needs all the same.
+            // Virtual memory.
+            0x205 => put_as(value, true),
+            // Shared virtual memory, mwaitx, dmabuf, xnack: HIP uses what it needs all the same.
             0x201..=0x206 => put_as(value, false),
             _ => Err(HsaStatus::INVALID_ARGUMENT),
         }

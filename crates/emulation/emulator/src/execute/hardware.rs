@@ -5,7 +5,8 @@ use crate::micro::{DestOperand, MicroOp};
 use crate::registers;
 use crate::wave::WaveState;
 use crate::{PRIVATE_APERTURE, SHARED_APERTURE};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 const MODE: u32 = 1;
 const STATUS: u32 = 2;
@@ -43,15 +44,27 @@ fn real_time(_: &WaveState) -> u64 {
     (since.as_nanos() / 10) as u64
 }
 
-fn read_hwreg(wave: &WaveState, register: u32) -> Option<u32> {
+/// The moment at which the counters of cycles were 0.
+static FIRST_CYCLE: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// The counter of cycles. With a clock, programs that wait for a number of cycles wait for that time.
+fn cycles(step: &ExecContext<'_>) -> u64 {
+    match step.device.clock_mhz {
+        Some(mhz) => (FIRST_CYCLE.elapsed().as_nanos() * u128::from(mhz) / 1000) as u64,
+        None => step.wave.executed,
+    }
+}
+
+fn read_hwreg(step: &ExecContext<'_>, register: u32) -> Option<u32> {
+    let wave = &*step.wave;
     Some(match register {
         MODE => wave.mode,
         STATUS => u32::from(wave.scc) | u32::from(wave.exec_mask() == 0) << 9 | u32::from(wave.vcc_is_zero()) << 10,
         SH_MEM_BASES => (PRIVATE_APERTURE >> 48) as u32 | ((SHARED_APERTURE >> 48) as u32) << 16,
         FLAT_SCRATCH_LO => wave.scalars[usize::from(registers::FLAT_SCRATCH)],
         FLAT_SCRATCH_HI => wave.scalars[usize::from(registers::FLAT_SCRATCH) + 1],
-        SHADER_CYCLES => wave.executed as u32,
-        SHADER_CYCLES_HI => (wave.executed >> 32) as u32,
+        SHADER_CYCLES => cycles(step) as u32,
+        SHADER_CYCLES_HI => (cycles(step) >> 32) as u32,
         // No clusters, no identity that a kernel could use.
         IB_STS2 | 4..=7 | 23 | 24 => 0,
         _ => return None,
@@ -61,7 +74,7 @@ fn read_hwreg(wave: &WaveState, register: u32) -> Option<u32> {
 pub(crate) fn get_register(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (register, low, width) = field_of_immediate(op.immediate);
     let DestOperand::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
-    let value = read_hwreg(step.wave, register).ok_or_else(|| StepFault::unknown(op, "the hardware register"))?;
+    let value = read_hwreg(step, register).ok_or_else(|| StepFault::unknown(op, "the hardware register"))?;
     step.wave.scalars[usize::from(writable_slot(slot))] = value >> low & field_mask(width);
     Ok(StepFlow::Next)
 }
@@ -153,10 +166,10 @@ pub(crate) fn set_denormals(step: &mut ExecContext<'_>, op: &MicroOp) -> StepRes
     Ok(StepFlow::Next)
 }
 
-/// `s_memtime`: cycles, for which instructions stand here.
+/// Executes `s_memtime`, which reads the counter of cycles.
 pub(crate) fn read_cycles(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let DestOperand::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
-    let value = step.wave.executed;
+    let value = cycles(step);
     step.wave.set_pair(writable_slot(slot), value);
     Ok(StepFlow::Next)
 }

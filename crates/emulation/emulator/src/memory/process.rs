@@ -1,6 +1,6 @@
-//! Memory of this process: an address of the device is a pointer.
+//! Memory of this process: an address of the device is a pointer, and each GPU has a view of it.
 //!
-//! Invariants: only bytes of registered ranges are touched. Whoever registers a range promises that it stays mapped
+//! Invariants: only bytes of registered ranges are touched, and only those that the GPU may access. Whoever registers a range promises that it stays mapped
 //! until it is unregistered, and unregisters it before it is unmapped.
 //!
 //! Host threads access the same bytes at the same time (queues, signals, host calls), so aligned words are accessed as
@@ -15,10 +15,59 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+/// The GPUs that may read a range, and those that may write it: a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeAccess {
+    pub readers: u64,
+    pub writers: u64,
+}
+
+impl RangeAccess {
+    /// No GPU may access it.
+    pub const NONE: Self = Self { readers: 0, writers: 0 };
+    /// All GPUs may read and write it.
+    pub const ALL: Self = Self { readers: u64::MAX, writers: u64::MAX };
+
+    /// One GPU may read and write it.
+    pub fn of_gpu(number: usize) -> Self {
+        Self { readers: gpu_bit(number), writers: gpu_bit(number) }
+    }
+
+    /// Sets what one GPU may do.
+    pub fn set_gpu(&mut self, number: usize, access: GpuAccess) {
+        let bit = gpu_bit(number);
+        self.readers = if access.may_read { self.readers | bit } else { self.readers & !bit };
+        self.writers = if access.may_write { self.writers | bit } else { self.writers & !bit };
+    }
+
+    /// What one GPU may do.
+    pub fn for_gpu(self, number: usize) -> GpuAccess {
+        let bit = gpu_bit(number);
+        GpuAccess { may_read: self.readers & bit != 0, may_write: self.writers & bit != 0 }
+    }
+
+    #[inline]
+    fn bits(self, is_write: bool) -> u64 {
+        if is_write { self.writers } else { self.readers }
+    }
+}
+
+/// What one GPU may do with a range.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GpuAccess {
+    pub may_read: bool,
+    pub may_write: bool,
+}
+
+/// The bit of a GPU. All from number 63 on share one.
+fn gpu_bit(number: usize) -> u64 {
+    1 << number.min(63)
+}
+
 /// Memory of this process, as far as it is registered.
 #[derive(Debug)]
 pub struct ProcessMemory {
-    /// Start to end and whether it is writable.
+    /// Start to end and its accesses.
     ranges: RwLock<BTreeMap<u64, MemoryRange>>,
     version: AtomicU64,
     code_version: AtomicU64,
@@ -27,7 +76,15 @@ pub struct ProcessMemory {
 #[derive(Debug, Clone, Copy)]
 struct MemoryRange {
     end: u64,
-    writable: bool,
+    access: RangeAccess,
+}
+
+/// Memory of this process as one GPU sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct GpuMemory<'a> {
+    memory: &'a ProcessMemory,
+    /// The bits of which one must be set.
+    bits: u64,
 }
 
 /// The range of the last access of this thread: most accesses of a kernel are to few ranges.
@@ -36,14 +93,14 @@ struct LastRange {
     version: u64,
     start: u64,
     end: u64,
-    writable: bool,
+    access: RangeAccess,
 }
 
 /// Versions are unique in the process, so that the last range of one memory is never taken for another's.
 static VERSIONS: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    static LAST: Cell<LastRange> = const { Cell::new(LastRange { version: 0, start: 0, end: 0, writable: false }) };
+    static LAST: Cell<LastRange> = const { Cell::new(LastRange { version: 0, start: 0, end: 0, access: RangeAccess::NONE }) };
 }
 
 impl Default for ProcessMemory {
@@ -65,12 +122,32 @@ impl ProcessMemory {
     /// Makes `range` valid. A range that begins at the same address is replaced.
     ///
     /// # Safety
-    /// All bytes are mapped, readable and, if `writable`, writable, until [`ProcessMemory::unregister`] returns. Host code
-    /// that accesses them at the same time does so as it would if a GPU accessed them.
-    pub unsafe fn register_range(&self, range: Range<u64>, writable: bool) {
+    /// All bytes are mapped, readable and, where a GPU may write them now or later, writable, until
+    /// [`ProcessMemory::unregister_range`] returns. Host code that accesses them at the same time does so as it would if a
+    /// GPU accessed them.
+    pub unsafe fn register_range(&self, range: Range<u64>, access: RangeAccess) {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
-        ranges.insert(range.start, MemoryRange { end: range.end, writable });
+        ranges.insert(range.start, MemoryRange { end: range.end, access });
         self.version.store(next_version(), Ordering::Release);
+    }
+
+    /// Changes the accesses of the range that begins at `start`; returns whether there is one.
+    pub fn set_access(&self, start: u64, access: RangeAccess) -> bool {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(range) = ranges.get_mut(&start) else { return false };
+        range.access = access;
+        self.version.store(next_version(), Ordering::Release);
+        true
+    }
+
+    /// The memory as the GPU with that number sees it.
+    pub fn view_of_gpu(&self, number: usize) -> GpuMemory<'_> {
+        GpuMemory { memory: self, bits: gpu_bit(number) }
+    }
+
+    /// All registered memory.
+    pub fn view_of_all(&self) -> GpuMemory<'_> {
+        GpuMemory { memory: self, bits: u64::MAX }
     }
 
     /// Makes the range that begins at `start` invalid; returns whether there was one.
@@ -95,14 +172,18 @@ impl ProcessMemory {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let version = self.version.load(Ordering::Acquire);
         let (start, range) = ranges.range(..=address).next_back()?;
-        let found = LastRange { version, start: *start, end: range.end, writable: range.writable };
+        let found = LastRange { version, start: *start, end: range.end, access: range.access };
         (address < range.end).then_some(found)
     }
+}
 
+impl GpuMemory<'_> {
     #[inline]
     fn check_access(&self, address: u64, size: usize, is_write: bool) -> Result<(), MemoryFault> {
         let last = LAST.get();
-        if last.version == self.version.load(Ordering::Acquire) && allows_access(&last, address, size, is_write) {
+        if last.version == self.memory.version.load(Ordering::Acquire)
+            && self.allows_access(&last, address, size, is_write)
+        {
             return Ok(());
         }
         let fault = MemoryFault { address, size: size as u32, is_write };
@@ -110,8 +191,8 @@ impl ProcessMemory {
         let end = address.checked_add(size as u64).ok_or(fault)?;
         // An access may run across ranges that touch each other.
         while from < end {
-            let found = self.find_range(from).ok_or(fault)?;
-            if is_write && !found.writable {
+            let found = self.memory.find_range(from).ok_or(fault)?;
+            if self.bits & found.access.bits(is_write) == 0 {
                 return Err(fault);
             }
             LAST.set(found);
@@ -119,9 +200,13 @@ impl ProcessMemory {
         }
         Ok(())
     }
-}
 
-impl ProcessMemory {
+    #[inline]
+    fn allows_access(&self, range: &LastRange, address: u64, size: usize, is_write: bool) -> bool {
+        let is_inside = address >= range.start && address < range.end && size as u64 <= range.end - address;
+        is_inside && self.bits & range.access.bits(is_write) != 0
+    }
+
     /// Whether the bytes of all lanes in `mask` are in one range.
     fn holds_all(&self, addresses: &LaneAddresses, mask: u32, size: usize, is_write: bool) -> bool {
         let first = addresses[mask.trailing_zeros() as usize % LANES];
@@ -140,12 +225,7 @@ pub(super) fn next_version() -> u64 {
     VERSIONS.fetch_add(1, Ordering::Relaxed)
 }
 
-#[inline]
-fn allows_access(range: &LastRange, address: u64, size: usize, is_write: bool) -> bool {
-    address >= range.start && address < range.end && size as u64 <= range.end - address && (range.writable || !is_write)
-}
-
-impl DeviceMemory for ProcessMemory {
+impl DeviceMemory for GpuMemory<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
         self.check_access(address, into.len(), false)?;
         let mut at = address;
@@ -247,7 +327,7 @@ impl DeviceMemory for ProcessMemory {
     }
 
     fn code_version(&self) -> u64 {
-        self.code_version.load(Ordering::Acquire)
+        self.memory.code_version.load(Ordering::Acquire)
     }
 }
 
@@ -384,11 +464,12 @@ mod tests {
     fn only_registered_bytes_are_touched() {
         let mut bytes = [1_u8; 64];
         let start = bytes.as_mut_ptr() as u64;
-        let memory = ProcessMemory::new();
+        let process = ProcessMemory::new();
+        let memory = process.view_of_gpu(0);
         let mut four = [0; 4];
         assert!(memory.read(start, &mut four).is_err());
         // SAFETY: the array outlives the memory.
-        unsafe { memory.register_range(start..start + 32, true) };
+        unsafe { process.register_range(start..start + 32, RangeAccess::of_gpu(0)) };
         assert!(memory.read(start + 28, &mut four).is_ok());
         assert_eq!(
             memory.read(start + 29, &mut four),
@@ -408,7 +489,18 @@ mod tests {
         assert!(memory.write(start, &[1; 18]).is_ok());
         assert!(memory.write(start + 1, &[7; 9]).is_ok());
         assert!(memory.write(u64::MAX - 1, &[7; 9]).is_err());
-        assert!(memory.unregister_range(start));
+        // Another GPU has no access; then it may read.
+        let other = process.view_of_gpu(1);
+        assert!(other.read(start, &mut four).is_err() && process.view_of_all().read(start, &mut four).is_ok());
+        let mut access = RangeAccess::of_gpu(0);
+        access.set_gpu(1, GpuAccess { may_read: true, may_write: false });
+        assert!(process.set_access(start, access) && !process.set_access(start + 1, access));
+        assert!(other.read(start, &mut four).is_ok() && other.write(start, &four).is_err());
+        assert_eq!(access.for_gpu(1), GpuAccess { may_read: true, may_write: false });
+        access.set_gpu(0, GpuAccess::default());
+        assert!(process.set_access(start, access) && memory.read(start, &mut four).is_err());
+        process.set_access(start, RangeAccess::ALL);
+        assert!(process.unregister_range(start));
         assert!(memory.read(start, &mut four).is_err());
         assert_eq!((bytes[0], bytes[1], bytes[9], bytes[10]), (1, 7, 7, 1));
     }

@@ -7,7 +7,9 @@
 
 use super::mapping::{PAGE, PageMapping};
 use crate::abi::{AgentHandle, FreeCallback, PoolHandle};
+use crate::agent_handles::number_of;
 use crate::executor::{MEMORY, is_running};
+use hotswap_emulator::{GpuAccess, RangeAccess};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,6 +36,8 @@ pub(crate) struct MemoryAllocation {
     pub(crate) callbacks: Vec<(FreeCallback, usize)>,
     /// How often it is locked.
     pub(crate) locks: u32,
+    /// The GPUs that may access it.
+    access: RangeAccess,
     pages: Option<PageMapping>,
 }
 
@@ -45,6 +49,28 @@ pub(crate) struct AllocationFacts {
     pub(crate) kind: AllocationKind,
     pub(crate) pool: PoolHandle,
     pub(crate) user_data: u64,
+    pub(crate) access: RangeAccess,
+}
+
+impl AllocationFacts {
+    /// The agent that has the pool.
+    pub(crate) fn owner(&self) -> AgentHandle {
+        owner_of_pool(self.pool)
+    }
+}
+
+fn owner_of_pool(pool: PoolHandle) -> AgentHandle {
+    AgentHandle(pool.0 / 16)
+}
+
+/// The GPUs that may access an allocation before the program states others: all of them memory of the host, only the owner its own
+/// memory, and none what is mapped at reserved addresses.
+fn first_access(kind: AllocationKind, owner: AgentHandle) -> RangeAccess {
+    match (kind, number_of(owner)) {
+        (AllocationKind::Virtual | AllocationKind::Reserved, _) => RangeAccess::NONE,
+        (_, Some(gpu)) => RangeAccess::of_gpu(gpu),
+        (_, None) => RangeAccess::ALL,
+    }
 }
 
 #[derive(Default)]
@@ -66,12 +92,13 @@ fn lock_map() -> MutexGuard<'static, AllocationMap> {
 
 impl MemoryAllocation {
     pub(crate) fn new(kind: AllocationKind, size: usize, pool: PoolHandle, pages: Option<PageMapping>) -> Self {
-        Self { kind, size, pool, user_data: 0, callbacks: Vec::new(), locks: 1, pages }
+        let access = first_access(kind, owner_of_pool(pool));
+        Self { kind, size, pool, user_data: 0, callbacks: Vec::new(), locks: 1, access, pages }
     }
 
     /// The agent that has the pool.
     pub(crate) fn owner(&self) -> AgentHandle {
-        AgentHandle(self.pool.0 / 16)
+        owner_of_pool(self.pool)
     }
 
     fn is_accessible(&self) -> bool {
@@ -79,30 +106,30 @@ impl MemoryAllocation {
     }
 }
 
-/// Lets kernels access a range.
-fn register_range(start: usize, size: usize) {
+/// Lets kernels of GPUs access a range.
+fn register_range(start: usize, size: usize, access: RangeAccess) {
     // SAFETY: the pages are mapped until `unregister`: they belong to an allocation, or the program has locked them.
-    unsafe { MEMORY.register_range(start as u64..(start + size) as u64, true) };
+    unsafe { MEMORY.register_range(start as u64..(start + size) as u64, access) };
 }
 
 pub(crate) fn add_allocation(start: usize, allocation: MemoryAllocation) {
     let mut map = lock_map();
     forget_locked(&mut map, start..start + allocation.size);
     if allocation.is_accessible() {
-        register_range(start, allocation.size);
+        register_range(start, allocation.size, allocation.access);
     }
     map.by_start.insert(start, allocation);
 }
 
 /// Adds pages for kernels and host outside of the pools' allocations: signals, queues, code. They are never freed.
 pub(crate) fn add_pages(pages: PageMapping) -> usize {
-    register_range(pages.start, pages.size);
+    register_range(pages.start, pages.size, RangeAccess::ALL);
     pages.leak()
 }
 
 /// The same for pages that are freed by [`release_pages`].
 pub(crate) fn register_pages(pages: &PageMapping) {
-    register_range(pages.start, pages.size);
+    register_range(pages.start, pages.size, RangeAccess::ALL);
 }
 
 pub(crate) fn release_pages(pages: PageMapping) {
@@ -146,7 +173,7 @@ fn register_locked(map: &mut AllocationMap) {
         }
     }
     for range in merged.iter().filter(|range| !map.locked.contains(range)) {
-        register_range(range.start, range.len());
+        register_range(range.start, range.len(), RangeAccess::ALL);
     }
     for range in map.locked.iter().filter(|old| merged.iter().all(|range| range.start != old.start)) {
         MEMORY.unregister_range(range.start as u64);
@@ -191,8 +218,39 @@ fn free_pages(map: &mut AllocationMap, pages: Option<PageMapping>) {
 pub(crate) fn allocation_facts(address: usize) -> Option<AllocationFacts> {
     let map = lock_map();
     let (start, known) = find_allocation(&map, address)?;
-    let MemoryAllocation { kind, size, pool, user_data, .. } = *known;
-    Some(AllocationFacts { start, size, kind, pool, user_data })
+    let MemoryAllocation { kind, size, pool, user_data, access, .. } = *known;
+    Some(AllocationFacts { start, size, kind, pool, user_data, access })
+}
+
+/// Gives only these GPUs, and the owner, access to the allocation of a pool. Memory of the host stays accessible to all.
+pub(crate) fn allow_only(address: usize, gpus: impl Iterator<Item = usize>) {
+    let mut map = lock_map();
+    let Some((start, known)) = find_allocation(&map, address) else { return };
+    if known.kind != AllocationKind::Pool || number_of(known.owner()).is_none() {
+        return;
+    }
+    let mut access = first_access(known.kind, known.owner());
+    gpus.for_each(|gpu| access.set_gpu(gpu, GpuAccess { may_read: true, may_write: true }));
+    store_access(&mut map, start, access);
+}
+
+/// Changes the accesses of the mappings of virtual memory that begin in a range; returns whether there are any.
+pub(crate) fn change_access(range: Range<usize>, change: impl Fn(&mut RangeAccess)) -> bool {
+    let mut map = lock_map();
+    let found = map.by_start.range(range).filter(|(_, known)| known.kind == AllocationKind::Virtual);
+    let changed: Vec<(usize, RangeAccess)> = found.map(|(start, known)| (*start, known.access)).collect();
+    for (start, mut access) in changed.iter().copied() {
+        change(&mut access);
+        store_access(&mut map, start, access);
+    }
+    !changed.is_empty()
+}
+
+fn store_access(map: &mut AllocationMap, start: usize, access: RangeAccess) {
+    if let Some(known) = map.by_start.get_mut(&start) {
+        known.access = access;
+        MEMORY.set_access(start as u64, access);
+    }
 }
 
 /// Changes the allocation that holds an address.

@@ -49,9 +49,37 @@ impl PageMapping {
     }
 }
 
+/// Whether the system has pages for all of a range.
+pub(crate) fn is_mapped(start: usize, size: usize) -> bool {
+    /// Pages of one question.
+    const MOST: usize = 4096;
+    let (first, end) = (start & !(PAGE - 1), start + size);
+    let mut states = [0; MOST];
+    (first..end).step_by(MOST * PAGE).all(|at| {
+        let length = (end - at).min(MOST * PAGE);
+        // SAFETY: the list has room for a byte of each page; the range is only asked for.
+        unsafe { libc::mincore(at as *mut _, length, states.as_mut_ptr()) == 0 }
+    })
+}
+
 impl Drop for PageMapping {
     fn drop(&mut self) {
         // SAFETY: the pages of this mapping, with those around them; nothing refers to them any more.
         unsafe { libc::munmap(self.whole.0 as *mut _, self.whole.1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_mapped_until_they_are_freed() {
+        let pages = PageMapping::new(3 * PAGE).unwrap();
+        let start = pages.start;
+        assert!(is_mapped(start + 7, 2 * PAGE) && is_mapped(start, 1));
+        drop(pages);
+        assert!(!is_mapped(start, 1) && !is_mapped(start + 7, 2 * PAGE));
+        assert!(!is_mapped(0, 1));
     }
 }

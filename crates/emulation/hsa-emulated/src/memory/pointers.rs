@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // the functions of HSA's interface
 
 use super::allocations::{self, AllocationFacts, AllocationKind};
+use super::mapping::is_mapped;
 use super::pools::{global_flags, host_pool};
 use crate::abi::{AgentHandle, FreeCallback, PointerInfo, PoolHandle, SvmAttribute};
 use crate::agent_handles::HOST;
@@ -37,7 +38,7 @@ fn pointer_info(found: Option<AllocationFacts>) -> PointerInfo {
     })
 }
 
-/// The agents that see an allocation: all.
+/// The agents that see an allocation: the host, and the GPUs that may read it.
 ///
 /// # Safety
 /// `allocate` is the caller's `malloc`; the other pointers are null or places of the caller's.
@@ -49,7 +50,10 @@ unsafe fn put_agents(
 ) -> Result<(), HsaStatus> {
     let (Some(allocate), false, false) = (allocate, count.is_null(), agents.is_null()) else { return Ok(()) };
     let all: Vec<AgentHandle> = match found {
-        Some(_) => std::iter::once(HOST).chain(emulated_system()?.gpus.iter().map(|gpu| gpu.agent())).collect(),
+        Some(found) => {
+            let gpus = emulated_system()?.gpus.iter().filter(|gpu| found.access.for_gpu(gpu.number).may_read);
+            std::iter::once(HOST).chain(gpus.map(|gpu| gpu.agent())).collect()
+        }
         None => Vec::new(),
     };
     // SAFETY: the caller's promise; the list has the size that was allocated for it.
@@ -71,6 +75,9 @@ unsafe fn put_agents(
 fn lock_memory(start: *mut c_void, size: usize, pool: PoolHandle) -> Result<(), HsaStatus> {
     if start.is_null() || size == 0 || (start as usize).checked_add(size).is_none() {
         return Err(HsaStatus::INVALID_ARGUMENT);
+    }
+    if !is_mapped(start as usize, size) {
+        return Err(HsaStatus::OUT_OF_RESOURCES);
     }
     allocations::lock_host(start as usize, size, pool);
     Ok(())

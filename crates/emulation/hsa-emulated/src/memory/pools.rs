@@ -7,7 +7,7 @@
 use super::allocations::{self, AllocationKind, MemoryAllocation};
 use super::mapping::{PAGE, PageMapping};
 use crate::abi::{AgentHandle, COARSE_GRAINED, FINE_GRAINED, KERNARG_INIT, LinkInfo, PoolHandle, Visitor};
-use crate::agent_handles::HOST;
+use crate::agent_handles::{HOST, number_of};
 use crate::boundary::{caller_slice, hsa_api, not_null, put_as, put_result, visit_all};
 use crate::devices::{check_agent, gpu_of};
 use crate::executor::settle_queues;
@@ -256,8 +256,10 @@ hsa_api! {
     }
 
     fn hsa_amd_agents_allow_access(count: u32, agents: *const AgentHandle, _flags: *const u32, start: *const c_void) {
-        // Every agent sees all memory. The arguments are checked as the real library does.
         not_null(start)?;
-        caller_slice(agents, count)?.iter().try_for_each(|agent| check_agent(*agent))
+        let agents = caller_slice(agents, count)?;
+        agents.iter().try_for_each(|agent| check_agent(*agent))?;
+        allocations::allow_only(start as usize, agents.iter().filter_map(|agent| number_of(*agent)));
+        Ok(())
     }
 }

@@ -6,11 +6,13 @@
 use super::allocations::{self, AllocationKind, MemoryAllocation};
 use super::mapping::PAGE;
 use super::pools::{give_back, take_from_pool};
-use crate::abi::{AgentHandle, PhysicalHandle, PoolHandle};
-use crate::boundary::{HsaResult, hsa_api, not_null, put_result};
+use crate::abi::{AccessDescription, AgentHandle, PhysicalHandle, PoolHandle};
+use crate::agent_handles::number_of;
+use crate::boundary::{HsaResult, caller_slice, hsa_api, not_null, put_result};
 use crate::devices::check_agent;
 use crate::handles::HandleTable;
 use crate::status::HsaStatus;
+use hotswap_emulator::GpuAccess;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::fs::File;
@@ -155,14 +157,31 @@ hsa_api! {
         unmap_memory(start as usize, size)
     }
 
-    fn hsa_amd_vmem_set_access(start: *mut c_void, _size: usize, _list: *const c_void, _count: usize) {
-        allocations::allocation_facts(start as usize).map(drop).ok_or(HsaStatus::INVALID_ALLOCATION)
+    fn hsa_amd_vmem_set_access(start: *mut c_void, size: usize, list: *const AccessDescription, count: usize) {
+        let list = caller_slice(list, u32::try_from(count).unwrap_or(0))?;
+        list.iter().try_for_each(|entry| check_agent(entry.agent))?;
+        let end = (start as usize).checked_add(size).ok_or(HsaStatus::INVALID_ARGUMENT)?;
+        let is_known = allocations::change_access(start as usize..end, |access| {
+            for entry in list {
+                let permissions = entry.permissions;
+                if let Some(gpu) = number_of(entry.agent) {
+                    access.set_gpu(gpu, GpuAccess { may_read: permissions & 1 != 0, may_write: permissions & 2 != 0 });
+                }
+            }
+        });
+        if is_known { Ok(()) } else { Err(HsaStatus::INVALID_ALLOCATION) }
     }
 
-    fn hsa_amd_vmem_get_access(start: *mut c_void, access: *mut u32, agent: AgentHandle) {
+    fn hsa_amd_vmem_get_access(start: *mut c_void, access_bits: *mut u32, agent: AgentHandle) {
         check_agent(agent)?;
-        let known = allocations::allocation_facts(start as usize).is_some();
-        put_result(access, if known { 3u32 } else { 0 })
+        let known = allocations::allocation_facts(start as usize);
+        let access = match (known, number_of(agent)) {
+            (None, _) => GpuAccess::default(),
+            (Some(known), Some(gpu)) => known.access.for_gpu(gpu),
+            // The host sees what is mapped.
+            (Some(_), None) => GpuAccess { may_read: true, may_write: true },
+        };
+        put_result(access_bits, u32::from(access.may_read) | u32::from(access.may_write) << 1)
     }
 
     fn hsa_amd_vmem_retain_alloc_handle(handle: *mut PhysicalHandle, address: *mut c_void) {
