@@ -2,7 +2,6 @@
 
 pub(crate) mod asynchronous;
 pub(crate) mod buffer;
-pub(crate) mod buffer_resource;
 pub(crate) mod control;
 pub(crate) mod cross_lane;
 pub(crate) mod data;

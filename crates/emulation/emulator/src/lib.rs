@@ -8,6 +8,7 @@
 //!
 //! Absent on purpose: queues, signals and code object loading of HSA, and timing.
 
+mod buffer_resource;
 mod code;
 mod coverage;
 mod device;

@@ -1,7 +1,7 @@
 //! An instruction in the form in which it is executed.
 
+use crate::buffer_resource::ResourceLayout;
 use crate::device::EmulatedDevice;
-use crate::execute::buffer_resource::ResourceLayout;
 use crate::fault::FaultKind;
 use crate::group::GroupBarrier;
 use crate::memory::{DeviceMemory, MemoryFault};

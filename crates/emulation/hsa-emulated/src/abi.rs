@@ -205,7 +205,7 @@ pub(crate) const KERNARG_INIT: u32 = 1;
 /// Memory that is visible to the others after a kernel.
 pub(crate) const COARSE_GRAINED: u32 = 4;
 
-/// `hsa_amd_memory_access_desc_t`.
+/// An agent and its rights: `hsa_amd_memory_access_desc_t`.
 #[repr(C)]
 pub(crate) struct AccessDescription {
     /// Bit 0 to read, bit 1 to write.

@@ -67,7 +67,7 @@ fn fault_line(agent: AgentHandle, kernel: Option<&LoadedKernel>, fault: &Executi
     format!("kernel {name} on {}: {fault}{place}{source}{instruction}{reason}", gpu_name(agent))
 }
 
-/// What the GPU lacks where the memory exists.
+/// The right that the GPU lacks, where the memory exists.
 fn missing_access(agent: AgentHandle, access: &MemoryFault) -> Option<String> {
     let gpu = gpu_of(agent).ok()?;
     let found = allocation_facts(usize::try_from(access.address).ok()?)?;

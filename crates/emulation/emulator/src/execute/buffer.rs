@@ -1,11 +1,11 @@
 //! Accesses through buffer descriptors; on gfx9 and gfx10 the stack is one.
 
-use super::buffer_resource::{BufferResource, LaneOffsets, ResourceLayout};
 use super::data::{self, active_lanes};
 use super::global::{self, ResolvedAddress};
 use super::lane_words;
 use super::lds::{register_of, target_of};
 use super::{ExecContext, StepFault, StepFlow, StepResult, scalar_of};
+use crate::buffer_resource::{BufferResource, LaneOffsets, ResourceLayout};
 use crate::memory::LaneAddresses;
 use crate::memory_operation::MemoryOperation;
 use crate::micro::{BufferAddress, Extra, MicroOp, MicroOpBody, SourceOperand};

@@ -40,7 +40,7 @@ impl RangeAccess {
         self.writers = if access.may_write { self.writers | bit } else { self.writers & !bit };
     }
 
-    /// What one GPU may do.
+    /// The accesses of one GPU.
     pub fn for_gpu(self, number: usize) -> GpuAccess {
         let bit = gpu_bit(number);
         GpuAccess { may_read: self.readers & bit != 0, may_write: self.writers & bit != 0 }
@@ -52,7 +52,7 @@ impl RangeAccess {
     }
 }
 
-/// What one GPU may do with a range.
+/// The accesses of one GPU to a range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GpuAccess {
     pub may_read: bool,
@@ -145,7 +145,7 @@ impl ProcessMemory {
         GpuMemory { memory: self, bits: gpu_bit(number) }
     }
 
-    /// All registered memory.
+    /// The memory without a check of which GPU accesses it.
     pub fn view_of_all(&self) -> GpuMemory<'_> {
         GpuMemory { memory: self, bits: u64::MAX }
     }

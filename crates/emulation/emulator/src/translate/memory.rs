@@ -1,7 +1,7 @@
 //! Accesses to memory, scratch and LDS.
 
 use super::operands::OperandReader;
-use crate::execute::buffer_resource::ResourceLayout;
+use crate::buffer_resource::ResourceLayout;
 use crate::execute::{self, asynchronous, buffer, global, lds, scalar_memory};
 use crate::memory_operation::MemoryOperation;
 use crate::micro::{BufferAddress, DestOperand, Extra, MicroOp, MicroOpBody, SourceOperand};

@@ -238,12 +238,13 @@ pub(crate) fn allow_only(address: usize, gpus: impl Iterator<Item = usize>) {
 pub(crate) fn change_access(range: Range<usize>, change: impl Fn(&mut RangeAccess)) -> bool {
     let mut map = lock_map();
     let found = map.by_start.range(range).filter(|(_, known)| known.kind == AllocationKind::Virtual);
-    let changed: Vec<(usize, RangeAccess)> = found.map(|(start, known)| (*start, known.access)).collect();
-    for (start, mut access) in changed.iter().copied() {
+    let starts: Vec<usize> = found.map(|(start, _)| *start).collect();
+    for start in &starts {
+        let Some(mut access) = map.by_start.get(start).map(|known| known.access) else { continue };
         change(&mut access);
-        store_access(&mut map, start, access);
+        store_access(&mut map, *start, access);
     }
-    !changed.is_empty()
+    !starts.is_empty()
 }
 
 fn store_access(map: &mut AllocationMap, start: usize, access: RangeAccess) {

@@ -32,12 +32,15 @@ pub(crate) enum ResourceLayout {
 
 impl ResourceLayout {
     pub(crate) fn for_isa(isa: Isa) -> Self {
-        const NEWEST_FIRST: [(Feature, ResourceLayout); 3] = [
-            (Feature::Gfx1250Insts, ResourceLayout::Gfx125),
-            (Feature::Gfx11Insts, ResourceLayout::Gfx11),
-            (Feature::Gfx10Insts, ResourceLayout::Gfx10),
-        ];
-        NEWEST_FIRST.iter().find(|(feature, _)| isa.has(*feature)).map_or(Self::Gfx9, |(_, layout)| *layout)
+        if isa.has(Feature::Gfx1250Insts) {
+            Self::Gfx125
+        } else if isa.has(Feature::Gfx11Insts) {
+            Self::Gfx11
+        } else if isa.has(Feature::Gfx10Insts) {
+            Self::Gfx10
+        } else {
+            Self::Gfx9
+        }
     }
 }
 
@@ -72,7 +75,7 @@ enum RecordCheck {
 /// How elements of records are interleaved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Swizzle {
-    /// Bytes of an element.
+    /// Bytes of an element, which stay together.
     element: u64,
     /// Records that are interleaved.
     records: u64,
@@ -92,7 +95,7 @@ pub(crate) struct LaneOffsets {
     pub(crate) lane: u32,
 }
 
-/// A buffer resource.
+/// A buffer resource with its fields decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BufferResource {
     layout: ResourceLayout,
@@ -165,7 +168,7 @@ impl BufferResource {
         self.records.saturating_mul(self.raw_stride.max(1))
     }
 
-    /// The base address.
+    /// The base address, with the sign that addresses have.
     pub(crate) fn base(&self) -> u64 {
         canonical_address(self.base, if self.layout == ResourceLayout::Gfx125 { 57 } else { 48 })
     }
