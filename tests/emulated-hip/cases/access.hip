@@ -6,6 +6,10 @@
 #include <sys/mman.h>
 __global__ void store(int *x, int v) { x[threadIdx.x] = v; }
 __global__ void load(const int *x, int *y) { y[threadIdx.x] = x[threadIdx.x]; }
+__global__ void unwritten(const int *x, int *y) {
+  __shared__ int lds[64];
+  y[threadIdx.x] = (x[threadIdx.x] != 0) + 2 * (((volatile int *)lds)[threadIdx.x] != 0);
+}
 __global__ void spin(long long cycles) {
   long long start = clock64();
   while (clock64() - start < cycles) {}
@@ -57,6 +61,22 @@ int main(int, char **words) {
     TRY(hipMemAddressFree(at, size));
     TRY(hipMemRelease(handle));
     return what == "read" ? results[63] == 0 && flags == 1 ? 0 : 4 : results[63] == 7 && flags == 3 ? 0 : 4;
+  }
+  if (what == "unwritten") {
+    TRY(hipMalloc(&other, 256));
+    unwritten<<<1, 64>>>(other, own);
+    TRY(hipMemcpy(results, own, 256, hipMemcpyDefault));
+    return results[5];
+  }
+  if (what == "freed") {
+    // As much as HIP asks for itself afterwards: for a queue, for signals.
+    TRY(hipMalloc(&other, 1 << 20));
+    TRY(hipFree(other));
+    hipStream_t streams[4];
+    for (auto &stream : streams) TRY(hipStreamCreate(&stream));
+    store<<<1, 64, 0, streams[3]>>>(other, 7);
+    TRY(hipDeviceSynchronize());
+    return 4;
   }
   if (what == "unmapped") {
     void *pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -151,9 +151,24 @@ fn a_gpu_accesses_what_the_program_has_allowed() {
         assert!(run.code == Some(3) && run.output.contains("an illegal memory access"), "{case}: {}", run.output);
         assert!(run.messages().len() == 1 && run.messages()[0].contains(part), "{case}: {}", run.error);
     }
+    // The addresses of freed memory are not used again at once.
+    let run = bench.run("gfx1030", "", "./access freed");
+    assert!(run.code == Some(3) && run.messages().len() == 1, "{:?}: {}{}", run.code, run.output, run.error);
+    assert!(run.messages()[0].contains("invalid write of 4 bytes"), "{}", run.error);
     for case in ["enabled", "set", "read", "unmapped"] {
         let run = bench.run("gfx1030,gfx1030", "", &format!("./access {case}"));
         assert_eq!((run.code, run.messages().len()), (Some(0), 0), "{case}: {}{}", run.output, run.error);
+    }
+}
+
+/// The exit code says which of memory and LDS is not zero.
+#[test]
+fn poison_shows_what_nothing_has_written() {
+    let Some(bench) = EmulationBench::new("poison") else { return };
+    bench.compile("access", include_str!("../cases/access.hip"), &["gfx1030"], "-std=c++17");
+    for (variables, code) in [("", 0), ("HOTSWAP_EMULATE_POISON=1", 3)] {
+        let run = bench.run("gfx1030", variables, "./access unwritten");
+        assert_eq!((run.code, run.messages().len()), (Some(code), 0), "{variables}: {}{}", run.output, run.error);
     }
 }
 

@@ -27,6 +27,9 @@ fn every_part_of_the_runtime_gives_right_results() {
         say(&format!("runtime on {gpu}: {checks} checks, {:.2} s", run.time.as_secs_f64()));
         assert!(checks >= 25, "{}", run.output);
         assert!(run.messages().is_empty(), "{}", run.error);
+        // Neither HIP nor a right program reads what nothing has written.
+        let poisoned = bench.run(gpu, "HOTSWAP_EMULATE_POISON=1", "./runtime");
+        assert_eq!(poisoned.passed(), run.output, "{gpu}: {}", poisoned.error);
     }
     // A planted fault: code that leaves memory as it was is seen.
     let broken = RUNTIME.replace("c[i] = a[i] + b[i];", "c[i] = a[i] + b[i] + (i == 77777);");

@@ -37,6 +37,7 @@ const SET_BY_USERS: &[&str] = &[
     "HOTSWAP_EMULATE_LATE",
     "HOTSWAP_EMULATE_MATRIX",
     "HOTSWAP_EMULATE_MEMORY",
+    "HOTSWAP_EMULATE_POISON",
     "HOTSWAP_EMULATE_THREADS",
     // libhotswap-names.so, which shares HOTSWAP_NAMES with the plan
     "HOTSWAP_NAMES_TREE",

@@ -13,6 +13,9 @@ pub const SHARED_APERTURE: u64 = 1 << 48;
 /// Start of the aperture of scratch in flat addresses. The upper half is what `hidden_private_base` holds.
 pub const PRIVATE_APERTURE: u64 = 2 << 48;
 
+/// A value that is none: as a float of 16, 32 and 64 bits not a number, as an address not valid.
+pub const POISON_WORD: u32 = 0x7ff5_7ff5;
+
 /// A device: a target with options of the execution.
 #[derive(Debug)]
 pub struct EmulatedDevice {
@@ -27,6 +30,8 @@ pub struct EmulatedDevice {
     /// The frequency of the cycle counters, which follow the system's clock then; `None`: a cycle is an instruction of the wave, so
     /// that a run gives the same counts again.
     pub clock_mhz: Option<u32>,
+    /// Registers, LDS and scratch that a wave begins with, and of which the ABI states nothing, hold [`POISON_WORD`] instead of 0.
+    pub poison: bool,
     /// Results of memory operations arrive as late as the wait counters allow.
     pub late_completion: bool,
     /// Instructions are counted by mnemonic.
@@ -132,6 +137,7 @@ impl EmulatedDevice {
             instruction_budget: None,
             turn: TURN,
             clock_mhz: None,
+            poison: false,
             late_completion: false,
             counters: false,
             matrix_model: MatrixModel::default(),

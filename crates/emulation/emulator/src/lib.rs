@@ -33,7 +33,9 @@ mod wave;
 mod wave_launch;
 
 pub use coverage::known_mnemonics;
-pub use device::{EmulatedDevice, MATRIX_CHOICES, PRIVATE_APERTURE, PlantedFault, SHARED_APERTURE, UnknownDevice};
+pub use device::{
+    EmulatedDevice, MATRIX_CHOICES, POISON_WORD, PRIVATE_APERTURE, PlantedFault, SHARED_APERTURE, UnknownDevice,
+};
 pub use direct::{DirectLaunch, LaunchError, argument_bytes, launch_kernel, packet_bytes, queue_bytes, read_back};
 pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch};
 pub use fault::{ExecutionFault, FaultKind, FaultPlace};

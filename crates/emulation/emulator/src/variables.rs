@@ -12,5 +12,7 @@ pub const LATE: &str = "HOTSWAP_EMULATE_LATE";
 pub const MATRIX: &str = "HOTSWAP_EMULATE_MATRIX";
 /// MiB of memory that each GPU has.
 pub const MEMORY: &str = "HOTSWAP_EMULATE_MEMORY";
+/// `1`: what no kernel and no copy has written has values that are not zero.
+pub const POISON: &str = "HOTSWAP_EMULATE_POISON";
 /// Threads that execute one dispatch.
 pub const THREADS: &str = "HOTSWAP_EMULATE_THREADS";

@@ -2,7 +2,7 @@
 //!
 //! Source: "Initial Kernel Execution State" of LLVM's AMDGPU usage guide.
 
-use crate::device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE};
+use crate::device::{EmulatedDevice, POISON_WORD, PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::dispatch::KernelDispatch;
 use crate::execute::buffer::SCRATCH_WINDOW;
 use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
@@ -36,6 +36,7 @@ pub(crate) struct WaveTemplate<'a> {
     mode: u32,
     /// Results of memory operations are late.
     late: bool,
+    poison: bool,
     /// Lanes that store to one place are counted.
     watches_stores: bool,
     user_values: Vec<u32>,
@@ -90,6 +91,7 @@ impl<'a> WaveTemplate<'a> {
             limits,
             mode,
             late: device.late_completion,
+            poison: device.poison,
             watches_stores,
             user_values: Vec::new(),
         };
@@ -113,7 +115,7 @@ impl<'a> WaveTemplate<'a> {
         let waves: Vec<WaveState> =
             (0..items.div_ceil(self.lanes)).map(|wave| self.build_wave(number, size, wave, items)).collect();
         let barrier = GroupBarrier::new(waves.len() as u32);
-        let lds = vec![0; (packet.group_segment_size as usize).next_multiple_of(512)];
+        let lds = self.first_bytes((packet.group_segment_size as usize).next_multiple_of(512));
         Workgroup { number, waves, lds, barrier }
     }
 
@@ -123,7 +125,7 @@ impl<'a> WaveTemplate<'a> {
         let mut state = WaveState {
             pc: self.entry,
             scalars: initial_file(SHARED_APERTURE, PRIVATE_APERTURE),
-            vectors: vec![[0; LANES]; usize::from(self.limits.total_registers()) * halves],
+            vectors: vec![[self.first_word(); LANES]; usize::from(self.limits.total_registers()) * halves],
             halves,
             vector_count: self.limits.vectors,
             scc: false,
@@ -131,7 +133,7 @@ impl<'a> WaveTemplate<'a> {
             banks: 0,
             float_mode: FloatMode::PLAIN,
             fixed_modes: self.isa.has(Feature::Gfx12Insts),
-            scratch: vec![0; scratch_size as usize * self.lanes],
+            scratch: self.first_bytes(scratch_size as usize * self.lanes),
             scratch_size,
             undetermined: 0,
             executed: 0,
@@ -158,8 +160,23 @@ impl<'a> WaveTemplate<'a> {
         self.dispatch.packet.private_segment_size.next_multiple_of(16)
     }
 
+    /// The value of words of which the ABI states nothing.
+    fn first_word(&self) -> u32 {
+        if self.poison { POISON_WORD } else { 0 }
+    }
+
+    fn first_bytes(&self, size: usize) -> Vec<u8> {
+        let mut bytes = vec![0; size];
+        if self.poison {
+            bytes.chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&POISON_WORD.to_le_bytes()));
+        }
+        bytes
+    }
+
     fn set_scalars(&self, state: &mut WaveState, group: [u32; 3], wave: u32) {
         let user = self.user_values.len();
+        // SGPRs and VCC.
+        state.scalars[..usize::from(TTMP)].fill(self.first_word());
         state.scalars[..user].copy_from_slice(&self.user_values);
         if self.isa.has(Feature::ArchitectedSgprs) {
             state.scalars[usize::from(TTMP) + 9] = group[0];

@@ -46,6 +46,7 @@ pub(crate) struct DeviceExecutor {
     budget: u64,
     clock_mhz: u32,
     late: bool,
+    poison: bool,
     counters: bool,
     threads: Option<usize>,
     matrix: Option<String>,
@@ -56,8 +57,13 @@ impl DeviceExecutor {
     pub(crate) fn new(target: TargetId, clock_mhz: u32, settings: &EmulationSettings) -> Result<Self, String> {
         EmulatedDevice::new(target.processor.name).map_err(|error| error.to_string())?;
         let budget = settings.budget.unwrap_or(DEFAULT_BUDGET);
-        let EmulationSettings { late, counters, threads, .. } = *settings;
-        Ok(Self { target, budget, clock_mhz, late, counters, threads, matrix: settings.matrix.clone() })
+        let EmulationSettings { late, poison, counters, threads, .. } = *settings;
+        Ok(Self { target, budget, clock_mhz, late, poison, counters, threads, matrix: settings.matrix.clone() })
+    }
+
+    /// Whether memory that nothing has written holds values that are not zero.
+    pub(crate) fn poisons(&self) -> bool {
+        self.poison
     }
 
     /// A device for one queue: what stops a queue's kernel must not stop another's.
@@ -66,6 +72,7 @@ impl DeviceExecutor {
         device.instruction_budget = Some(self.budget);
         device.clock_mhz = Some(self.clock_mhz);
         device.late_completion = self.late;
+        device.poison = self.poison;
         device.counters = self.counters;
         device.threads = self.threads.unwrap_or(device.threads);
         if let Some(name) = &self.matrix {

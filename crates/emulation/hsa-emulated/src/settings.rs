@@ -8,10 +8,11 @@
 //! | `HOTSWAP_EMULATE_LATE` | `1`: results of memory operations arrive as late as the code allows |
 //! | `HOTSWAP_EMULATE_MATRIX` | how products of matrices are added |
 //! | `HOTSWAP_EMULATE_MEMORY` | MiB of memory that each GPU has |
+//! | `HOTSWAP_EMULATE_POISON` | `1`: what nothing has written is not zero |
 //! | `HOTSWAP_EMULATE_THREADS` | threads that execute one dispatch |
 
 use hotswap_emulator::MATRIX_CHOICES;
-use hotswap_emulator::variables::{BUDGET, COUNTERS, GPUS, LATE, MATRIX, MEMORY, THREADS};
+use hotswap_emulator::variables::{BUDGET, COUNTERS, GPUS, LATE, MATRIX, MEMORY, POISON, THREADS};
 use hotswap_targets::{Support, TargetId};
 use std::env;
 
@@ -28,6 +29,8 @@ pub struct EmulationSettings {
     /// Whether instructions are counted by kernel.
     pub counters: bool,
     pub late: bool,
+    /// Whether memory, LDS and registers that nothing has written hold values that are not zero.
+    pub poison: bool,
     /// How products of matrices are added; `None` is the default.
     pub matrix: Option<String>,
     /// Memory of each GPU, bytes; `None` is that of the product.
@@ -49,6 +52,7 @@ impl EmulationSettings {
             budget: positive_number_setting(BUDGET, &variable)?,
             counters: boolean_flag_setting(COUNTERS, &variable),
             late: boolean_flag_setting(LATE, &variable),
+            poison: boolean_flag_setting(POISON, &variable),
             matrix: parse_matrix(variable(MATRIX))?,
             memory,
             threads: positive_number_setting(THREADS, &variable)?

@@ -1,7 +1,10 @@
 //! Pages of the system.
 #![allow(unsafe_code)] // mmap and munmap
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes of a page, and the granule of allocations.
 pub(crate) const PAGE: usize = 4096;
@@ -41,6 +44,12 @@ impl PageMapping {
         (opened == 0).then_some(mapping)
     }
 
+    /// Writes a word to all usable bytes.
+    pub(crate) fn fill(&self, word: u32) {
+        // SAFETY: the usable pages are mapped for reading and writing, begin at a page, and nothing else knows them yet.
+        unsafe { std::slice::from_raw_parts_mut(self.start as *mut u32, self.size / 4) }.fill(word);
+    }
+
     /// Keeps the pages until the process ends.
     pub(crate) fn leak(self) -> usize {
         let start = self.start;
@@ -62,10 +71,47 @@ pub(crate) fn is_mapped(start: usize, size: usize) -> bool {
     })
 }
 
+/// Addresses of freed pages, the oldest first. They are not used again for a while: an access to them is a fault then, not a read or
+/// write of whatever came after.
+static QUARANTINE: Mutex<Quarantine> = Mutex::new(Quarantine { ranges: VecDeque::new(), bytes: 0 });
+
+struct Quarantine {
+    ranges: VecDeque<Range<usize>>,
+    bytes: usize,
+}
+
+impl Quarantine {
+    /// Addresses, which cost nothing but entries in the system's tables.
+    const MOST_BYTES: usize = 64 << 30;
+    const MOST_RANGES: usize = 4096;
+
+    fn add(&mut self, range: Range<usize>) {
+        self.bytes += range.len();
+        self.ranges.push_back(range);
+        while self.bytes > Self::MOST_BYTES || self.ranges.len() > Self::MOST_RANGES {
+            let Some(oldest) = self.ranges.pop_front() else { break };
+            self.bytes -= oldest.len();
+            unmap_pages(&oldest);
+        }
+    }
+}
+
+fn unmap_pages(range: &Range<usize>) {
+    // SAFETY: the pages of a mapping of this module that was dropped; nothing refers to them any more.
+    unsafe { libc::munmap(range.start as *mut _, range.len()) };
+}
+
 impl Drop for PageMapping {
     fn drop(&mut self) {
-        // SAFETY: the pages of this mapping, with those around them; nothing refers to them any more.
-        unsafe { libc::munmap(self.whole.0 as *mut _, self.whole.1) };
+        let range = self.whole.0..self.whole.0 + self.whole.1;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+        // SAFETY: the pages of this mapping, with those around them, to which nothing refers any more; their memory goes back to
+        // the system, their addresses stay taken.
+        let kept = unsafe { libc::mmap(range.start as *mut _, range.len(), libc::PROT_NONE, flags, -1, 0) };
+        match kept {
+            libc::MAP_FAILED => unmap_pages(&range),
+            _ => QUARANTINE.lock().unwrap_or_else(PoisonError::into_inner).add(range),
+        }
     }
 }
 
@@ -78,8 +124,13 @@ mod tests {
         let pages = PageMapping::new(3 * PAGE).unwrap();
         let start = pages.start;
         assert!(is_mapped(start + 7, 2 * PAGE) && is_mapped(start, 1));
+        // The addresses of freed pages are kept.
         drop(pages);
-        assert!(!is_mapped(start, 1) && !is_mapped(start + 7, 2 * PAGE));
-        assert!(!is_mapped(0, 1));
+        assert!(is_mapped(start, PAGE) && !is_mapped(0, 1));
+        for _ in 0..64 {
+            let other = PageMapping::new(3 * PAGE).unwrap();
+            other.fill(7);
+            assert_ne!(other.start, start);
+        }
     }
 }

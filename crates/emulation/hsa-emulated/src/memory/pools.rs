@@ -13,8 +13,12 @@ use crate::devices::{check_agent, gpu_of};
 use crate::executor::settle_queues;
 use crate::program_end::wait_before_freeing;
 use crate::status::HsaStatus;
+use hotswap_emulator::POISON_WORD;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
+
+/// Larger allocations are left as they are: writing them takes time and the machine's memory.
+const LARGEST_POISONED: usize = 256 << 20;
 
 /// The last digit of a pool's handle; the others are its agent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +124,9 @@ pub(crate) fn allocate_from_pool(handle: PoolHandle, size: usize) -> Result<usiz
         give_back(pool.agent, size);
         return Err(HsaStatus::OUT_OF_RESOURCES);
     };
+    if gpu_of(pool.agent).is_ok_and(|gpu| gpu.executor.poisons()) && size <= LARGEST_POISONED {
+        pages.fill(POISON_WORD);
+    }
     let start = pages.start;
     allocations::add_allocation(start, MemoryAllocation::new(AllocationKind::Pool, size, pool.handle(), Some(pages)));
     Ok(start)

@@ -40,6 +40,10 @@ pub(crate) struct RunArguments {
     /// Let results of memory operations arrive as late as the waits of the code allow
     #[arg(long)]
     late: bool,
+    /// Fill new memory of GPUs, LDS, scratch and registers with values that are not zero, so that code which reads what nothing has
+    /// written computes something else
+    #[arg(long)]
+    poison: bool,
     /// Instructions that a wave may execute before its kernel is ended
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     budget: Option<u64>,
@@ -67,7 +71,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<CommandOutcome, Diagnostic
         (_, None) => Err(start(arguments)),
         ([gpu], Some(_)) => {
             let (matrix, counters, late) = (arguments.matrix.as_deref(), *counters, *late);
-            let options = LaunchOptions { gpu, counters, late, matrix, budget: *budget, threads: *threads };
+            let poison = arguments.poison;
+            let options = LaunchOptions { gpu, counters, late, poison, matrix, budget: *budget, threads: *threads };
             direct::run(&arguments.direct, &options)
         }
         (_, Some(_)) => Err(Diagnostic::error(codes::USAGE, "a kernel is started on one GPU")),
@@ -170,6 +175,7 @@ fn settings(arguments: &RunArguments) -> Vec<(&'static str, String)> {
         (variables::GPUS, gpus.join(",")),
         (variables::COUNTERS, flag_setting_text(arguments.counters)),
         (variables::LATE, flag_setting_text(arguments.late)),
+        (variables::POISON, flag_setting_text(arguments.poison)),
         (variables::BUDGET, number_setting_text(arguments.budget)),
         (variables::MATRIX, arguments.matrix.clone().unwrap_or_default()),
         (variables::MEMORY, number_setting_text(arguments.memory)),

@@ -154,6 +154,7 @@ pub(super) struct LaunchOptions<'a> {
     pub(super) gpu: &'a TargetId,
     pub(super) counters: bool,
     pub(super) late: bool,
+    pub(super) poison: bool,
     pub(super) matrix: Option<&'a str>,
     pub(super) budget: Option<u64>,
     pub(super) threads: Option<u64>,
@@ -214,6 +215,7 @@ fn device(options: &LaunchOptions<'_>) -> Result<EmulatedDevice, Diagnostic> {
     let mut device = EmulatedDevice::new(options.gpu.processor.name).map_err(unknown_gpu_error)?;
     device.counters = options.counters;
     device.late_completion = options.late;
+    device.poison = options.poison;
     device.choose_matrix_model(options.matrix.unwrap_or("sequential"));
     device.instruction_budget = options.budget.or(Some(20_000_000_000));
     device.threads = options.threads.map_or(device.threads, |threads| threads as usize);
