@@ -243,13 +243,19 @@ impl<'a> WaveTemplate<'a> {
         let first = (wave * self.lanes) as u32;
         let mut ids = [first % size[0], first / size[0] % size[1], first / (size[0] * size[1])];
         let is_packed = self.isa.has(Feature::PackedTid);
+        // The numbers of a row follow each other, packed or not; beyond its end are lanes that are not active.
+        let is_row = size[1] == 1 && size[2] == 1;
         for half in 0..state.halves {
             let mut blocks = [[0; LANES]; 3];
-            for lane in 0..LANES {
-                let [x, y, z] = ids;
-                let values = if is_packed { [x | y << 10 | z << 20, 0, 0] } else { ids };
-                blocks.iter_mut().zip(values).for_each(|(block, value)| block[lane] = value);
-                ids = next_item(ids, size);
+            if is_row {
+                blocks[0] = std::array::from_fn(|lane| first + (LANES * half + lane) as u32);
+            } else {
+                for lane in 0..LANES {
+                    let [x, y, z] = ids;
+                    let values = if is_packed { [x | y << 10 | z << 20, 0, 0] } else { ids };
+                    blocks.iter_mut().zip(values).for_each(|(block, value)| block[lane] = value);
+                    ids = next_item(ids, size);
+                }
             }
             let count = if is_packed { 1 } else { dimensions.min(state.vector_count).min(3) };
             for (register, block) in (0..count).zip(blocks) {
