@@ -76,7 +76,10 @@ fn build_classifier(isa: Isa, rewriter: &FamilyRewriter) -> QuickClassifier {
     QuickClassifier::new(Classifier::new(isa, |entry| {
         let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
         match rewriter.unconcerned_fields(entry) {
-            Some(except) => ClassRule { class, except, without_scalars: false },
+            Some(except) => {
+                let except = except.into_iter().map(|field| (field.pieces, field.number)).collect();
+                ClassRule { class, except, without_scalars: false }
+            }
             None => ClassRule::default(),
         }
     }))

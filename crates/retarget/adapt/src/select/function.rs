@@ -9,8 +9,8 @@ use crate::config::RewriteConfig;
 use crate::refusal::FunctionRefusal;
 use crate::registers::RegisterUse;
 use crate::registers::budget::{KernelBudget, VgprBudget};
-use hotswap_families::PatchFamily;
 use hotswap_families::code::{CodeSite, Replacement, SiteAnswer, SiteRefusal, SpillSlot, no_operation, with_spills};
+use hotswap_families::{FamilyAnswer, FamilyRefusal, PatchFamily};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Flag, Inst};
 use hotswap_program::SectionProgram;
@@ -152,11 +152,11 @@ fn rewrite_site(
     let spilled = add_spill_code(&mut answer, &question, &around);
     *prefix = around.into_prefix();
     match answer {
-        Ok(None) | Ok(Some((_, SiteAnswer::NotMine))) => {}
-        Ok(Some((family, SiteAnswer::Leave(why)))) => {
+        Ok(None) | Ok(Some(FamilyAnswer { answer: SiteAnswer::NotMine, .. })) => {}
+        Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Leave(why) })) => {
             *outcome.counts.entry((family.name, Some(why))).or_default() += 1;
         }
-        Ok(Some((family, SiteAnswer::Replace(new)))) => {
+        Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(new) })) => {
             if new.code[..] == [inst] {
                 *outcome.counts.entry((family.name, Some("it is as the target wants it"))).or_default() += 1;
                 return;
@@ -170,7 +170,7 @@ fn rewrite_site(
                 outcome.registers.spilled.push((offset, spilled));
             }
         }
-        Err((family, refusal)) => {
+        Err(FamilyRefusal { family, refusal }) => {
             let refused = FunctionRefusal::new(offset, Some(&inst), family.name, &refusal);
             outcome.refused.push(refused.with_problem(function.entered_anywhere()));
         }
@@ -178,11 +178,11 @@ fn rewrite_site(
 }
 
 /// The answer of a family about an instruction, or its refusal.
-type FamilyResult = Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)>;
+type FamilyResult = Result<Option<FamilyAnswer>, FamilyRefusal>;
 
 /// Puts the stores and loads of the registers that are spilled around a replacement; returns those that it uses.
 fn add_spill_code(answer: &mut FamilyResult, site: &CodeSite<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
-    let Ok(Some((family, SiteAnswer::Replace(new)))) = answer else { return Vec::new() };
+    let Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(new) })) = answer else { return Vec::new() };
     let mut slots = around.spill_slots();
     slots.retain(|slot| new.scratch.contains(&slot.reg));
     if slots.is_empty() {
@@ -190,8 +190,8 @@ fn add_spill_code(answer: &mut FamilyResult, site: &CodeSite<'_>, around: &SiteC
     }
     let family = *family;
     *answer = match with_spills(site, around, new.clone(), &slots) {
-        Ok(new) => Ok(Some((family, SiteAnswer::Replace(new)))),
-        Err(refusal) => Err((family, refusal)),
+        Ok(new) => Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(new) })),
+        Err(refusal) => Err(FamilyRefusal { family, refusal }),
     };
     slots
 }

@@ -288,7 +288,7 @@ pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> SiteRefusal {
     SiteRefusal::new(format!("{mnemonic} cannot be encoded: {error}"), RECOMPILE)
 }
 
-/// `v_nop`.
+/// The instruction `v_nop` of the target.
 ///
 /// # Errors
 /// The target lacks one.
@@ -296,7 +296,7 @@ pub fn no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
     build_instruction(isa, "v_nop", Class::Vop1, &[])
 }
 
-/// `s_nop 0`.
+/// The instruction `s_nop 0` of the target.
 ///
 /// # Errors
 /// The target lacks one.

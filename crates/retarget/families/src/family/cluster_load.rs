@@ -49,7 +49,7 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
     Ok(code.finish()?.into())
 }
 
-/// `s_mov_b32 m0, 0`.
+/// Whether an instruction is `s_mov_b32 m0, 0`.
 fn sets_zero(inst: &Inst) -> bool {
     /// The inline constant 0.
     const ZERO: u64 = 128;

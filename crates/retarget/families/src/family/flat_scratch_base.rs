@@ -60,11 +60,7 @@ const BASE: Reg = Reg::special(Special::FlatScratchBaseLo, 2);
 const BASE_BY_HIGH: Reg = Reg::special(Special::FlatScratchBaseHi, 2);
 
 fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
-    let held = |name: Name| site.inst.raw(name).filter(|raw| missing_source_numbers(site.inst.entry()).contains(raw));
-    let names =
-        |name: Name| [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(OperandValue::Reg(base)));
-    let sources: Vec<Name> =
-        SOURCES.iter().filter(|name: &&Name| held(**name).is_some() && names(**name)).copied().collect();
+    let sources: Vec<Name> = SOURCES.into_iter().filter(|name| is_missing_base(site, *name)).collect();
     if sources.is_empty() {
         return Ok(SiteAnswer::NotMine);
     }
@@ -79,6 +75,13 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
             None => Err(refusal),
         },
     }
+}
+
+/// Whether an operand is the base of scratch, by a number that the target lacks.
+fn is_missing_base(site: &CodeSite<'_>, name: Name) -> bool {
+    let numbers = missing_source_numbers(site.inst.entry());
+    site.inst.raw(name).is_some_and(|raw| numbers.contains(&raw))
+        && [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(OperandValue::Reg(base)))
 }
 
 fn through_scalars(

@@ -234,14 +234,14 @@ fn halves_of_16_bits(
     for reg in [sum, limit, flag] {
         code.declare_scratch(reg)?;
     }
-    let one = |index: u16| Reg { index: sum.index + index, count: 1, ..sum };
     let c = match site.physical_register(Name::Src2, banks)? {
         None => constant_c(site)?,
         Some(c) => {
             for index in 0..8 {
                 let half = if index % 2 == 0 { VgprHalf::Low } else { VgprHalf::High };
                 let from = Reg::half(c.index + index / 2, half);
-                code.add("v_cvt_f32_f16", Class::Vop3, &[(Name::Vdst, one(index).into()), (Name::Src0, from.into())])?;
+                let to = single_register(sum, index);
+                code.add("v_cvt_f32_f16", Class::Vop3, &[(Name::Vdst, to.into()), (Name::Src0, from.into())])?;
             }
             sum.into()
         }
@@ -261,7 +261,7 @@ fn halves_of_16_bits(
             (Name::MatrixBFmt, OperandArg::Number(formats[1])),
         ],
     )?;
-    clamp_sums(&mut code, one, limit, flag)?;
+    clamp_sums(&mut code, sum, limit, flag)?;
     let result = site.register_operand(Name::Vdst, banks)?;
     for index in 0..4 {
         code.add(
@@ -269,12 +269,17 @@ fn halves_of_16_bits(
             Class::Vop3,
             &[
                 (Name::Vdst, Reg { index: result.index + index, count: 1, ..result }.into()),
-                (Name::Src0, one(2 * index).into()),
-                (Name::Src1, one(2 * index + 1).into()),
+                (Name::Src0, single_register(sum, 2 * index).into()),
+                (Name::Src1, single_register(sum, 2 * index + 1).into()),
             ],
         )?;
     }
     Ok(code.finish()?.into())
+}
+
+/// One of the registers of a run.
+fn single_register(run: Reg, index: u16) -> Reg {
+    Reg { index: run.index + index, count: 1, ..run }
 }
 
 /// A constant C of 16-bit floats that is the same number in 32 bits: 0 and the powers of two.
@@ -294,7 +299,7 @@ const INFINITY: u64 = 0x7f80_0000;
 const TO_LARGEST: u64 = INFINITY - 0x477f_e000;
 
 /// Clamps the sums between plus and minus the largest 16-bit float, if MODE says so. NaN stays.
-fn clamp_sums(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: Reg) -> Result<(), SiteRefusal> {
+fn clamp_sums(code: &mut Sequence, sums: Reg, limit: Reg, flag: Reg) -> Result<(), SiteRefusal> {
     code.add("s_getreg_b32", Class::Sopk, &[(Name::Sdst, flag.into()), (Name::Simm16, OperandArg::Number(FP16_OVFL))])?;
     let product =
         [(Name::Sdst, flag.into()), (Name::Src0, flag.into()), (Name::Src1, OperandArg::Constant(TO_LARGEST))];
@@ -307,8 +312,8 @@ fn clamp_sums(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: R
             "v_minimummaximum_f32",
             Class::Vop3,
             &[
-                (Name::Vdst, one(index).into()),
-                (Name::Src0, one(index).into()),
+                (Name::Vdst, single_register(sums, index).into()),
+                (Name::Src0, single_register(sums, index).into()),
                 (Name::Src1, limit.into()),
                 (Name::Src2Modifiers, OperandArg::Number(1)),
                 (Name::Src2, limit.into()),
