@@ -43,7 +43,9 @@ mod zstd_frame;
 
 pub use aside::STREAMED_FROM;
 pub use bare::{split_record, with_record};
-pub use bundle::{Bundle, BundleEntry, BundleSummary, HashState, parse, parse_all_lenient, parse_aside, parse_lenient};
+pub use bundle::{
+    Bundle, BundleEntry, BundleSummary, EntrySize, HashState, parse, parse_all_lenient, parse_aside, parse_lenient,
+};
 pub use bytes::EntryBytes;
 pub use ccob::Compression;
 pub use container::{ContainerForm, ContainerImage, ContainerPosition, DeviceContents, FoundContainer, StatedImage};

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// `hotswap_entry_kind`.
+/// The kind of an entry, `hotswap_entry_kind` in C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum EntryForm {
@@ -42,7 +42,7 @@ pub(crate) struct EntryRow {
     range: Option<Range<usize>>,
 }
 
-/// See the module.
+/// The contents behind a `hotswap_file`: its entries, and the containers that could not be read.
 #[derive(Debug)]
 pub struct DeviceFile {
     bytes: Arc<FileBytes>,
@@ -63,7 +63,7 @@ impl DeviceFile {
     /// The same for a copy of bytes.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The same as those of [`Self::open`].
     pub fn from_memory(bytes: &[u8]) -> Result<Self, CallError> {
         Ok(Self::read(FileBytes::Owned(bytes.to_vec()))?)
     }
@@ -128,9 +128,9 @@ fn rows_of_container(file: &[u8], container: &FoundContainer<'_>, number: u32) -
         range: None,
     };
     if let Some(table) = container.table()? {
-        let compressed = table.iter().enumerate().map(|(image, (id, size))| {
-            let form = if is_host(id) { EntryForm::Empty } else { EntryForm::Compressed };
-            EntryRow { form, ..row(image, Some(id), *size) }
+        let compressed = table.iter().enumerate().map(|(image, entry)| {
+            let form = if is_host(&entry.id) { EntryForm::Empty } else { EntryForm::Compressed };
+            EntryRow { form, ..row(image, Some(&entry.id), entry.size) }
         });
         return Ok(compressed.collect());
     }

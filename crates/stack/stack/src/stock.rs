@@ -90,7 +90,7 @@ pub(crate) fn any_runs_on(targets: &[TargetId], processor: &str) -> bool {
 /// table does not suffice.
 ///
 /// # Errors
-/// A damaged container.
+/// The diagnostic of a damaged container.
 pub fn targets_of(found: &FoundContainer<'_>) -> Result<Vec<TargetId>, Diagnostic> {
     if found.form == ContainerForm::Bare {
         let (code, _) = hotswap_bundle::split_record(found.bytes)?;
@@ -100,7 +100,8 @@ pub fn targets_of(found: &FoundContainer<'_>) -> Result<Vec<TargetId>, Diagnosti
         return Ok(Vec::new());
     }
     if let Some(table) = found.table()? {
-        return Ok(table.iter().filter(|(_, size)| *size > 0).filter_map(|(id, _)| target_of_entry(id)).collect());
+        let filled = table.iter().filter(|entry| entry.size > 0);
+        return Ok(filled.filter_map(|entry| target_of_entry(&entry.id)).collect());
     }
     let images = found.read()?.images.into_iter().filter(|image| !image.data.is_empty());
     Ok(images.filter_map(|image| target_of_entry(image.id.as_deref()?)).collect())

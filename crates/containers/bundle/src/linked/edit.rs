@@ -1,6 +1,6 @@
 //! The edit itself, as planned.
 
-use super::layout::{LinkedPlan, SectionChange};
+use super::layout::{LinkedPlan, PlannedPointer, SectionChange};
 use super::program::{LinkedProgram, ProgramSegment};
 use super::{no_place, own_segment};
 use crate::bytes::{align_up, malformed_at};
@@ -53,7 +53,7 @@ pub(super) fn apply_plan<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>)
 
 /// `moved` maps an offset of the program to the result.
 fn write_pointers(out: &mut FileRope<'_>, plan: &LinkedPlan<'_>, moved: impl Fn(u64) -> u64) {
-    for (pointer, piece) in &plan.pointers {
+    for PlannedPointer { pointer, piece } in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
         places.for_each(|at| write_u64(out, moved(at), plan.pieces[*piece].address));
     }

@@ -3,7 +3,7 @@
 use super::record;
 use super::same_kernels::check_kernels;
 use hotswap_bundle::{
-    Bundle, BundleSummary, Compression, ContainerForm, EntryId, FileRope, FoundContainer, ImageKind, KernelArchive,
+    Bundle, BundleSummary, Compression, ContainerForm, EntryId, EntrySize, FileRope, FoundContainer, ImageKind, KernelArchive,
     OffloadBinary, parse, split_record,
 };
 use hotswap_code_object::CodeObject;
@@ -105,13 +105,17 @@ fn covers(wanted: &TargetId, id: &str) -> Option<bool> {
 }
 
 /// Entry IDs with the sizes of their entries.
-fn sized_ids(content: &OpenedContent<'_>) -> Vec<(String, u64)> {
+fn sized_ids(content: &OpenedContent<'_>) -> Vec<EntrySize> {
     match content {
-        OpenedContent::Bundle(bundle) => {
-            bundle.entries().iter().map(|entry| (entry.id.clone(), entry.data.len() as u64)).collect()
-        }
+        OpenedContent::Bundle(bundle) => bundle.entries().iter().map(EntrySize::of_entry).collect(),
         OpenedContent::Offload(binary, _) => {
-            binary.images.iter().map(|image| (image.entry_id().unwrap_or_default(), image.data.len() as u64)).collect()
+            let images = binary.images.iter();
+            images
+                .map(|image| EntrySize {
+                    id: image.entry_id().unwrap_or_default(),
+                    size: image.data.len() as u64,
+                })
+                .collect()
         }
     }
 }
@@ -126,7 +130,7 @@ impl<'a> OpenedContainer<'a> {
             _ => return Err(no_place("device code in sections of its own (relocatable, old driver)")),
         };
         let entries = sized_ids(&content);
-        let before = entries.iter().map(|(id, _)| id.clone()).collect();
+        let before = entries.iter().map(|entry| entry.id.clone()).collect();
         let loadable = LoadableContainer::of_table(found, entries);
         let old_compression = match &content {
             OpenedContent::Bundle(bundle) => bundle.compression(),
@@ -136,7 +140,7 @@ impl<'a> OpenedContainer<'a> {
     }
 
     fn ids(&self) -> Vec<String> {
-        sized_ids(&self.content).into_iter().map(|(id, _)| id).collect()
+        sized_ids(&self.content).into_iter().map(|entry| entry.id).collect()
     }
 
     /// Whether an entry of that name existed when the container was opened.
