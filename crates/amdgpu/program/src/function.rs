@@ -96,7 +96,7 @@ impl Function {
 
     /// The block with that number, of [`block_count`](Self::block_count) by offset.
     ///
-    /// # Panics
+    /// If the function lacks such a block.
     /// If it does not exist.
     #[inline]
     #[must_use]
@@ -117,7 +117,7 @@ impl Function {
 
     /// How the block with that number ends.
     ///
-    /// # Panics
+    /// If the function lacks such a block.
     /// If it does not exist.
     #[inline]
     #[must_use]
@@ -127,7 +127,7 @@ impl Function {
 
     /// Whether execution may continue after a block, or return there, along paths that are not edges of the function.
     ///
-    /// # Panics
+    /// If the function lacks such a block.
     /// If such a block does not exist.
     #[must_use]
     pub fn leaves(&self, block: usize) -> bool {

@@ -30,10 +30,18 @@ pub struct Program<'a> {
     pub(crate) kernels: OnceLock<Vec<Arc<[u32]>>>,
 }
 
-/// For each function its call sites: the caller, and the call's number there.
+/// A call of a function.
+#[derive(Debug, Clone, Copy, Default)]
+struct CallerSite {
+    caller: u32,
+    /// The number of the call in the caller.
+    call: u32,
+}
+
+/// For each function the calls of it.
 #[derive(Debug)]
 struct Callers {
-    list: Vec<(u32, u32)>,
+    list: Vec<CallerSite>,
     /// Ends of the calls of each function; the next one's start there.
     ends: Vec<u32>,
 }
@@ -97,7 +105,7 @@ impl<'a> Program<'a> {
 
     /// The calls of a function from known call sites: the caller's number and the call.
     pub fn callers(&self, function: usize) -> impl Iterator<Item = (usize, &CallSite)> {
-        self.callers.calls_of(function).iter().filter_map(|(caller, call)| {
+        self.callers.calls_of(function).iter().filter_map(|CallerSite { caller, call }| {
             let site = self.functions.get(*caller as usize)?.calls.get(*call as usize)?;
             Some((*caller as usize, site))
         })
@@ -226,11 +234,11 @@ impl Callers {
             // Starts of the lists, until the lists are filled.
             all += std::mem::replace(end, all);
         }
-        let mut list = vec![(0, 0); all as usize];
+        let mut list = vec![CallerSite::default(); all as usize];
         for (caller, function) in functions.iter().enumerate() {
             for (number, call) in function.calls.iter().enumerate() {
                 if let Some(callee) = known_callee_index(call) {
-                    list[ends[callee] as usize] = (caller as u32, number as u32);
+                    list[ends[callee] as usize] = CallerSite { caller: caller as u32, call: number as u32 };
                     ends[callee] += 1;
                 }
             }
@@ -238,7 +246,7 @@ impl Callers {
         Self { list, ends }
     }
 
-    fn calls_of(&self, function: usize) -> &[(u32, u32)] {
+    fn calls_of(&self, function: usize) -> &[CallerSite] {
         let start = function.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(function).copied().unwrap_or(start);
         self.list.get(start as usize..end as usize).unwrap_or_default()

@@ -30,15 +30,27 @@ pub struct WaitcntState {
     sets: [RegSet; COUNTERS.len()],
 }
 
-/// Waits, with the counters that each covers and the position of each count in the immediate.
-const WAITS: &[(&str, &[(usize, u32)])] = &[
-    ("s_wait_loadcnt", &[(0, 0)]),
-    ("s_wait_samplecnt", &[(1, 0)]),
-    ("s_wait_bvhcnt", &[(2, 0)]),
-    ("s_wait_dscnt", &[(3, 0)]),
-    ("s_wait_kmcnt", &[(4, 0)]),
-    ("s_wait_loadcnt_dscnt", &[(0, 8), (3, 0)]),
-    ("s_wait_storecnt_dscnt", &[(3, 0)]),
+/// A count in the immediate of a wait.
+struct WaitCount {
+    /// Number of the counter in [`COUNTERS`].
+    counter: usize,
+    /// Lowest bit of the count.
+    shift: u32,
+}
+
+const fn wait_count(counter: usize, shift: u32) -> WaitCount {
+    WaitCount { counter, shift }
+}
+
+/// Waits, with the counts that each has.
+const WAITS: &[(&str, &[WaitCount])] = &[
+    ("s_wait_loadcnt", &[wait_count(0, 0)]),
+    ("s_wait_samplecnt", &[wait_count(1, 0)]),
+    ("s_wait_bvhcnt", &[wait_count(2, 0)]),
+    ("s_wait_dscnt", &[wait_count(3, 0)]),
+    ("s_wait_kmcnt", &[wait_count(4, 0)]),
+    ("s_wait_loadcnt_dscnt", &[wait_count(0, 8), wait_count(3, 0)]),
+    ("s_wait_storecnt_dscnt", &[wait_count(3, 0)]),
 ];
 const COUNT: u64 = 63;
 
@@ -97,9 +109,9 @@ impl WaitcntState {
         }
         let Some((_, waits)) = WAITS.iter().find(|(name, _)| *name == inst.mnemonic()) else { return };
         let value = inst.raw(Name::Simm16).unwrap_or(u64::MAX);
-        for (set, shift) in *waits {
+        for WaitCount { counter, shift } in *waits {
             if value >> shift & COUNT == 0 {
-                self.sets[*set] = RegSet::EMPTY;
+                self.sets[*counter] = RegSet::EMPTY;
             }
         }
     }

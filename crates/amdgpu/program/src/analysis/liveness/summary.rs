@@ -83,6 +83,9 @@ pub struct Summaries {
     trusting: Vec<bool>,
 }
 
+/// Summaries by the offsets of their entries.
+type EntrySummaries = Vec<(u32, LiveSummary)>;
+
 impl Summaries {
     /// The summaries of all functions that are called from known places.
     #[must_use]
@@ -141,7 +144,7 @@ impl Summaries {
         // summary.
         let is_task = rayon::current_thread_index().is_some();
         for level in group_levels(program) {
-            let made: Vec<(u32, LiveSummary)> = match is_task {
+            let made: EntrySummaries = match is_task {
                 true => level.iter().flat_map(|group| self.summarize_group(program, banks, group)).collect(),
                 false => level.par_iter().flat_map_iter(|group| self.summarize_group(program, banks, group)).collect(),
             };
@@ -154,7 +157,7 @@ impl Summaries {
         self.entries.get(&entry)
     }
 
-    fn summarize_group(&self, program: &Program<'_>, banks: &BankMap, group: &[u32]) -> Vec<(u32, LiveSummary)> {
+    fn summarize_group(&self, program: &Program<'_>, banks: &BankMap, group: &[u32]) -> EntrySummaries {
         let members: Vec<u32> =
             group.iter().copied().filter(|member| program.callers(*member as usize).next().is_some()).collect();
         let recursive = group.len() > 1 || members.iter().any(|member| calls_itself(program, *member));
@@ -174,7 +177,7 @@ impl Summaries {
             }
         }
         for _ in 0..ROUNDS {
-            let made: Vec<(u32, LiveSummary)> =
+            let made: EntrySummaries =
                 members.iter().flat_map(|member| trial.entries_of(program, banks, *member)).collect();
             if made.iter().all(|(entry, summary)| trial.entries.get(entry) == Some(summary)) {
                 return made;
@@ -185,7 +188,7 @@ impl Summaries {
         entries.map(|entry| (entry.offset, LiveSummary::EVERYTHING)).collect()
     }
 
-    fn entries_of(&self, program: &Program<'_>, banks: &BankMap, member: u32) -> Vec<(u32, LiveSummary)> {
+    fn entries_of(&self, program: &Program<'_>, banks: &BankMap, member: u32) -> EntrySummaries {
         let (mut active, mut others) = (LiveSet::EVERYTHING, LiveSet::NOTHING);
         for word in 0..VECTORS {
             active.words[word + VECTORS] = 0;

@@ -4,7 +4,7 @@ use crate::bits::Ranks;
 use crate::block::{BlockExit, PackedBlocks, SuccessorEdges};
 use crate::cfg::const_prop;
 use crate::cfg::context::{CfgContext, EdgeTarget, direct_target, resolve_target};
-use crate::cfg::draft::{FunctionDraft, JumpTarget, RawCall, TAIL_OFFSET};
+use crate::cfg::draft::{FunctionDraft, JumpTarget, RawCall, TAIL_OFFSET, TrackedCall};
 use crate::cfg::sift;
 use crate::ops::AddressOp;
 use crate::place::ProgramByte;
@@ -35,8 +35,8 @@ impl FunctionDraft {
     /// not depend on them.
     pub(super) fn link_calls(&mut self) {
         for call in self.calls.iter_mut().filter(|call| !is_tail_offset_call(call)) {
-            if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.0) {
-                (_, call.to, call.link) = self.tracked.calls[found];
+            if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.offset) {
+                (call.to, call.link) = (self.tracked.calls[found].to, self.tracked.calls[found].link);
             }
         }
     }
@@ -74,8 +74,9 @@ impl FunctionDraft {
             AddressOp::Branch | AddressOp::AddPc => {}
             AddressOp::SetPc => return self.jump_exit(context, offset),
             AddressOp::SwapPc => {
-                let found = self.tracked.calls.binary_search_by_key(&offset, |call| call.0).ok();
-                let (_, to, link) = found.map_or((0, None, 255), |found| self.tracked.calls[found]);
+                let found = self.tracked.calls.binary_search_by_key(&offset, |call| call.offset).ok();
+                let found = found.map(|found| self.tracked.calls[found]);
+                let TrackedCall { to, link, .. } = found.unwrap_or(TrackedCall { offset, to: None, link: 255 });
                 self.calls.push(RawCall { offset, to, link });
                 return (self.go_on(offset, next, BlockExit::Call), 255);
             }
@@ -170,8 +171,8 @@ impl FunctionDraft {
     }
 
     fn jump_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> (BlockExit, u8) {
-        let found = self.tracked.jumps.binary_search_by_key(&offset, |jump| jump.0).ok();
-        match found.map(|found| self.tracked.jumps[found].1) {
+        let found = self.tracked.jumps.binary_search_by_key(&offset, |jump| jump.offset).ok();
+        match found.map(|found| self.tracked.jumps[found].target) {
             Some(JumpTarget::To(place)) => match context.source.offset_of(place) {
                 Some(target) if target.is_multiple_of(4) => {
                     (self.edge_to(offset, EdgeTarget::Offset(target), BlockExit::Jump), 255)
