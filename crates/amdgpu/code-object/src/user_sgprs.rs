@@ -9,6 +9,7 @@
 //! Absent on purpose: scratch. From GFX11 on its base is not an SGPR requested by the descriptor.
 
 use crate::descriptor::DescriptorLocation;
+use crate::edit::NewWord;
 use crate::kernel_descriptor::{self, KernelDescriptor};
 use crate::metadata::KernelMetadata;
 use crate::object_file::CodeObject;
@@ -82,14 +83,14 @@ fn kernel_shift(
     })
 }
 
-/// Positions in the file of COMPUTE_PGM_RSRC2 of kernels that need more user SGPRs on `target`, and its new value.
-pub(crate) fn raised_rsrc2_words(object: &CodeObject<'_>, target: &Processor) -> Vec<(usize, u32)> {
+/// COMPUTE_PGM_RSRC2 of the kernels that need more user SGPRs on `target`.
+pub(crate) fn raised_rsrc2_words(object: &CodeObject<'_>, target: &Processor) -> Vec<NewWord> {
     let raised = system_sgpr_shifts(object, target).into_iter().filter_map(|shift| {
         let mut bytes = object.bytes().get(shift.descriptor.clone())?.to_vec();
         let mut kernel = KernelDescriptor::new(&mut bytes[..], object.target_id().processor)?;
         kernel.set_field(kernel_descriptor::USER_SGPRS, u64::from(shift.raised))?;
         let word = bytes[RESOURCES2].try_into().map(u32::from_le_bytes).ok()?;
-        Some((shift.descriptor.start + RESOURCES2.start, word))
+        Some(NewWord { at: shift.descriptor.start + RESOURCES2.start, value: word })
     });
     raised.collect()
 }

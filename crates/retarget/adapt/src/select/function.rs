@@ -9,7 +9,7 @@ use crate::config::RewriteConfig;
 use crate::refusal::FunctionRefusal;
 use crate::registers::RegisterUse;
 use crate::registers::budget::{KernelBudget, VgprBudget};
-use hotswap_families::code::{CodeSite, Replacement, SiteAnswer, SiteRefusal, SpillSlot, no_operation, with_spills};
+use hotswap_families::code::{CodeSite, Replacement, SiteAnswer, SpillSlot, no_operation, with_spills};
 use hotswap_families::{FamilyAnswer, FamilyRefusal, PatchFamily};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Flag, Inst};
