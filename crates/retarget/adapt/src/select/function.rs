@@ -1,19 +1,19 @@
 //! Runs the families of scope `Instruction` on the sites of one function, then those of scope `Function`.
 
 use super::block_prefix::BlockPrefix;
-use super::function_families;
+use super::function_families::{self, InsertionCount};
 use super::neighbours::keep_apart;
 use super::site_context::{FunctionContext, SiteContext};
 use crate::changes::{InstChanges, family_bit};
 use crate::config::RewriteConfig;
-use crate::refusal::FunctionRefusal;
-use crate::registers::RegisterUse;
+use crate::refusal::{ConcernedSite, FunctionRefusal};
 use crate::registers::budget::{KernelBudget, VgprBudget};
+use crate::registers::{AtPlace, RegisterUse};
 use hotswap_families::code::{CodeSite, Replacement, SiteAnswer, SpillSlot, no_operation, with_spills};
 use hotswap_families::{FamilyAnswer, FamilyRefusal, PatchFamily};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Flag, Inst};
-use hotswap_program::SectionProgram;
+use hotswap_program::{AnalysisProblem, SectionProgram};
 use std::collections::BTreeMap;
 
 /// The rewrite of one function.
@@ -63,10 +63,12 @@ pub(super) fn rewrite_function(
     let context = context.with_kernels(kernels);
     let registers = RegisterUse { budget, ..RegisterUse::default() };
     let mut outcome = FunctionRewrite { number, registers, ..FunctionRewrite::default() };
-    if let Some((at, reason)) = function_families::unreadable_reason(unit, number) {
+    if let Some(AnalysisProblem { offset: at, reason }) = function_families::unreadable_problem(unit, number) {
         // Nothing is known after undecodable bytes: the code there may be executed, or not.
-        let first =
-            sites.iter().chain(*reasons).find_map(|offset: &u32| Some((*offset, unit.program.decode(*offset)?)));
+        let first = sites
+            .iter()
+            .chain(*reasons)
+            .find_map(|&offset| Some(ConcernedSite { offset, inst: unit.program.decode(offset)? }));
         outcome.refused.push(FunctionRefusal::unreadable_code(at, reason, dword_at(unit, at), first));
         return outcome;
     }
@@ -125,13 +127,15 @@ fn run_function_families(
     match function_families::run_families(config.rewriter, unit, outcome.number, setting, places, &mut outcome.changes)
     {
         Ok(counts) => {
-            counts.into_iter().for_each(|(family, count)| *outcome.counts.entry((family, None)).or_default() += count);
+            for InsertionCount { family, count } in counts {
+                *outcome.counts.entry((family, None)).or_default() += count;
+            }
             // The families insert v_nop and waits, of one cycle and four bytes each.
             outcome.cycles += ((outcome.changes.growth_bytes() - before) / 4) as u64;
         }
-        Err((family, refusal)) => {
+        Err(FamilyRefusal { family, refusal }) => {
             let at = unit.program.functions[outcome.number].start;
-            outcome.refused.push(FunctionRefusal::new(at, None, family, &refusal));
+            outcome.refused.push(FunctionRefusal::new(at, None, family.name, &refusal));
         }
     }
 }
@@ -167,7 +171,7 @@ fn rewrite_site(
             outcome.cycles += if spilled.is_empty() { 0 } else { RELOAD };
             record_replacement(outcome, offset, inst, family, new);
             if !spilled.is_empty() {
-                outcome.registers.spilled.push((offset, spilled));
+                outcome.registers.spilled.push(AtPlace { offset, list: spilled });
             }
         }
         Err(FamilyRefusal { family, refusal }) => {
@@ -223,7 +227,7 @@ fn record_replacement(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, fa
     }
     outcome.cycles += total_issue_cycles(&new.code).saturating_sub(issue_cycles(&inst));
     if !new.scratch.is_empty() {
-        outcome.registers.scratch.push((offset, new.scratch));
+        outcome.registers.scratch.push(AtPlace { offset, list: new.scratch });
     }
     outcome.changes.replace(offset, inst, &new.code, family_bit(family.name));
 }
