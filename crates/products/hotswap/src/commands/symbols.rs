@@ -60,7 +60,6 @@ pub(crate) struct SymbolsArguments {
     in_place: InPlaceOption,
 }
 
-/// Output formats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum SymbolsFormat {
     /// For people
@@ -191,7 +190,7 @@ const fn origin_text(origin: TableOrigin) -> &'static str {
     }
 }
 
-/// For programs.
+/// The origin as a word of the JSON output.
 const fn origin_word(origin: TableOrigin) -> &'static str {
     match origin {
         TableOrigin::Note => "table",

@@ -1,7 +1,8 @@
 //! The input of all reading commands: the containers of a file with their images and records.
 
 use hotswap_bundle::{
-    ContainerImage, DeviceContents, EntryId, EntrySize, FoundContainer, FoundContents, HashState, ImageKind, OffloadKind,
+    ContainerImage, DeviceContents, EntryId, EntrySize, FoundContainer, FoundContents, HashState, ImageKind,
+    OffloadKind,
 };
 use hotswap_code_object::{CodeObject, kernel_count};
 use hotswap_report::limit::Charge;

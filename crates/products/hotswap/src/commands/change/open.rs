@@ -3,8 +3,8 @@
 use super::record;
 use super::same_kernels::check_kernels;
 use hotswap_bundle::{
-    Bundle, BundleSummary, Compression, ContainerForm, EntryId, EntrySize, FileRope, FoundContainer, ImageKind, KernelArchive,
-    OffloadBinary, parse, split_record,
+    Bundle, BundleSummary, Compression, ContainerForm, EntryId, EntrySize, FileRope, FoundContainer, ImageKind,
+    KernelArchive, OffloadBinary, parse, split_record,
 };
 use hotswap_code_object::CodeObject;
 use hotswap_load_model::choice::choose_linked_entry;
@@ -111,10 +111,7 @@ fn sized_ids(content: &OpenedContent<'_>) -> Vec<EntrySize> {
         OpenedContent::Offload(binary, _) => {
             let images = binary.images.iter();
             images
-                .map(|image| EntrySize {
-                    id: image.entry_id().unwrap_or_default(),
-                    size: image.data.len() as u64,
-                })
+                .map(|image| EntrySize { id: image.entry_id().unwrap_or_default(), size: image.data.len() as u64 })
                 .collect()
         }
     }
