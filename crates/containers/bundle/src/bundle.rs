@@ -143,18 +143,13 @@ fn from_content<'a>(
     Ok((Bundle { compression: Some(header.compression), hash, ..bundle }, raw.len()))
 }
 
-/// The ID of an entry and the size of its code.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EntrySize {
-    pub id: String,
-    /// Bytes of the entry without compression.
-    pub size: u64,
-}
+/// The ID of an entry, and the bytes of its code without compression.
+pub type EntrySize = (String, u64);
 
-impl EntrySize {
-    /// Those of an entry.
-    pub fn of_entry(entry: &BundleEntry<'_>) -> Self {
-        Self { id: entry.id.clone(), size: entry.data.len() as u64 }
+impl BundleEntry<'_> {
+    /// Its ID and its size.
+    pub fn id_and_size(&self) -> EntrySize {
+        (self.id.clone(), self.data.len() as u64)
     }
 }
 
@@ -358,7 +353,7 @@ impl<'a> Bundle<'a> {
 
     /// Its expected summary after it is written.
     pub fn summary(&self) -> BundleSummary {
-        let entries = self.entries.iter().map(EntrySize::of_entry).collect();
+        let entries = self.entries.iter().map(BundleEntry::id_and_size).collect();
         BundleSummary { entries, record: self.record().map(<[u8]>::to_vec) }
     }
 

@@ -119,7 +119,7 @@ pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<EntryTable>, 
             return Err(malformed_at(what, at).in_entry(id));
         };
         end = if length == 0 { end } else { end.max(entry_end) };
-        entries.push(EntrySize { id: id.to_owned(), size: length });
+        entries.push((id.to_owned(), length));
         at += ENTRY_HEADER + id_size;
     }
     Ok(Some(EntryTable { entries, end: end.max(at) }))
@@ -276,7 +276,7 @@ mod tests {
             let table = read_table(&bytes[..start.min(bytes.len())], bytes.len() as u64);
             let whole = read_plain(&EntryBytes::from(&bytes[..]));
             if let (Ok(Some(table)), Ok(whole)) = (&table, &whole) {
-                let entries: Vec<_> = whole.entries.iter().map(EntrySize::of_entry).collect();
+                let entries: Vec<_> = whole.entries.iter().map(BundleEntry::id_and_size).collect();
                 prop_assert_eq!(table, &EntryTable { entries, end: whole.end });
             }
             // A table reported as damaged is damaged.

@@ -58,7 +58,7 @@ impl LoadableContainer {
 
     /// A container of which the IDs and sizes of its entries are known.
     pub fn of_table(found: &FoundContainer<'_>, entries: Vec<EntrySize>) -> Self {
-        Self::of_entries(found, entries.into_iter().map(|entry| entry_of_table(entry.id, entry.size)).collect())
+        Self::of_entries(found, entries.into_iter().map(|(id, size)| entry_of_table(id, size)).collect())
     }
 
     /// A container that was read.

@@ -142,9 +142,9 @@ fn rows_of_container(file: &[u8], container: &FoundContainer<'_>, number: u32) -
     let place = c_string(container.place.to_string());
     let rows = ContainerRows { container: number, file_offset: container.place.file_offset, place };
     if let Some(table) = container.table()? {
-        let compressed = table.iter().enumerate().map(|(image, entry)| {
-            let form = if is_host(&entry.id) { EntryForm::Empty } else { EntryForm::Compressed };
-            EntryRow { form, ..rows.compressed_row(image, Some(&entry.id), entry.size) }
+        let compressed = table.iter().enumerate().map(|(image, (id, size))| {
+            let form = if is_host(id) { EntryForm::Empty } else { EntryForm::Compressed };
+            EntryRow { form, ..rows.compressed_row(image, Some(id), *size) }
         });
         return Ok(compressed.collect());
     }

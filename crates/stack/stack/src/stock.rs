@@ -100,8 +100,7 @@ pub fn targets_of(found: &FoundContainer<'_>) -> Result<Vec<TargetId>, Diagnosti
         return Ok(Vec::new());
     }
     if let Some(table) = found.table()? {
-        let filled = table.iter().filter(|entry| entry.size > 0);
-        return Ok(filled.filter_map(|entry| target_of_entry(&entry.id)).collect());
+        return Ok(table.iter().filter(|(_, size)| *size > 0).filter_map(|(id, _)| target_of_entry(id)).collect());
     }
     let images = found.read()?.images.into_iter().filter(|image| !image.data.is_empty());
     Ok(images.filter_map(|image| target_of_entry(image.id.as_deref()?)).collect())

@@ -273,7 +273,7 @@ fn container<'a>(
 
 /// A container of which only the entry table was read. The kinds of its entries are unknown.
 fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<EntrySize>, number: &mut usize) -> InventoryContainer<'a> {
-    let images = entries.into_iter().map(|entry| (unread_image(entry.id), entry.size));
+    let images = entries.into_iter().map(|(id, size)| (unread_image(id), size));
     let images = images.filter(|(image, size)| *size > 0 && !is_host(image));
     let rows = images.map(|(image, size)| {
         *number += 1;

@@ -146,8 +146,8 @@ impl LoaderFunctions {
     unsafe fn object_facts(&self, object: HsaHandle) -> ProcessFacts {
         // SAFETY: the promise of the caller, for each of the calls.
         let (base, size, uri) = unsafe {
-            let number = |attribute| self.object_number(object, attribute);
-            (number(attribute::MEMORY_BASE), number(attribute::MEMORY_SIZE), self.object_uri(object))
+            let base = self.object_number(object, attribute::MEMORY_BASE);
+            (base, self.object_number(object, attribute::MEMORY_SIZE), self.object_uri(object))
         };
         let bytes = copy_of_memory(base, size).filter(|bytes| !bytes.is_empty());
         let image =
@@ -195,15 +195,14 @@ unsafe fn visit_object(
     // SAFETY: the promise of the caller; the structure and what it points to live until the visitor returns.
     let stops = unsafe {
         let facts = functions.object_facts(object);
-        let number = |attribute| functions.object_number(object, attribute);
         let info = ProcessObject {
             struct_size: size_of::<ProcessObject>(),
             executable: executable.handle,
             object: object.handle,
-            agent: number(attribute::AGENT),
-            load_delta: number(attribute::LOAD_DELTA) as i64,
-            load_base: number(attribute::LOAD_BASE),
-            load_size: number(attribute::LOAD_SIZE),
+            agent: functions.object_number(object, attribute::AGENT),
+            load_delta: functions.object_number(object, attribute::LOAD_DELTA) as i64,
+            load_base: functions.object_number(object, attribute::LOAD_BASE),
+            load_size: functions.object_number(object, attribute::LOAD_SIZE),
             uri: facts.uri.as_ptr(),
             image: facts.image.as_ref().map_or(null(), Arc::as_ptr),
             problem: facts.problem.as_ptr(),

@@ -3,8 +3,8 @@
 use super::record;
 use super::same_kernels::check_kernels;
 use hotswap_bundle::{
-    Bundle, BundleSummary, Compression, ContainerForm, EntryId, EntrySize, FileRope, FoundContainer, ImageKind,
-    KernelArchive, OffloadBinary, parse, split_record,
+    Bundle, BundleEntry, BundleSummary, Compression, ContainerForm, EntryId, EntrySize, FileRope, FoundContainer,
+    ImageKind, KernelArchive, OffloadBinary, parse, split_record,
 };
 use hotswap_code_object::CodeObject;
 use hotswap_load_model::choice::choose_linked_entry;
@@ -107,12 +107,10 @@ fn covers(wanted: &TargetId, id: &str) -> Option<bool> {
 /// Entry IDs with the sizes of their entries.
 fn sized_ids(content: &OpenedContent<'_>) -> Vec<EntrySize> {
     match content {
-        OpenedContent::Bundle(bundle) => bundle.entries().iter().map(EntrySize::of_entry).collect(),
+        OpenedContent::Bundle(bundle) => bundle.entries().iter().map(BundleEntry::id_and_size).collect(),
         OpenedContent::Offload(binary, _) => {
             let images = binary.images.iter();
-            images
-                .map(|image| EntrySize { id: image.entry_id().unwrap_or_default(), size: image.data.len() as u64 })
-                .collect()
+            images.map(|image| (image.entry_id().unwrap_or_default(), image.data.len() as u64)).collect()
         }
     }
 }
@@ -127,7 +125,7 @@ impl<'a> OpenedContainer<'a> {
             _ => return Err(no_place("device code in sections of its own (relocatable, old driver)")),
         };
         let entries = sized_ids(&content);
-        let before = entries.iter().map(|entry| entry.id.clone()).collect();
+        let before = entries.iter().map(|(id, _)| id.clone()).collect();
         let loadable = LoadableContainer::of_table(found, entries);
         let old_compression = match &content {
             OpenedContent::Bundle(bundle) => bundle.compression(),
@@ -137,7 +135,7 @@ impl<'a> OpenedContainer<'a> {
     }
 
     fn ids(&self) -> Vec<String> {
-        sized_ids(&self.content).into_iter().map(|entry| entry.id).collect()
+        sized_ids(&self.content).into_iter().map(|(id, _)| id).collect()
     }
 
     /// Whether an entry of that name existed when the container was opened.
