@@ -63,7 +63,9 @@ fn one_process_has_one_registry_in_which_the_families_of_others_come_last() {
         assert!(rewriter.concerns_encoding(inst.entry()));
         match rewriter.rewrite_site(&CodeSite { source, target, inst: &inst }, &Nothing) {
             Ok(None) => "nobody's".to_owned(),
-            Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(new) })) => format!("{}: {:?}", family.name, new.code),
+            Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(new) })) => {
+                format!("{}: {:?}", family.name, new.code)
+            }
             Ok(Some(FamilyAnswer { family, answer })) => format!("{}: {answer:?}", family.name),
             Err(FamilyRefusal { family, refusal }) => format!("{}: {}", family.name, refusal.reason),
         }

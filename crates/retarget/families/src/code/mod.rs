@@ -19,11 +19,11 @@ mod site;
 mod spill;
 
 pub use flow::{FlowBlock, FunctionCode, FunctionFlow, Insertion};
-pub use sequence::Sequence;
+pub use sequence::{NamedOperand, Sequence};
 pub use site::{CodeSite, Replacement, Scheduling, SiteAnswer, SiteQueries, SiteRefusal};
 pub use spill::{SPILL_LIMIT, SpillSlot, with_spills};
 
-pub(crate) use sequence::{build_instruction, cannot_encode, wait_for_vector_results};
+pub(crate) use sequence::{build_instruction, cannot_encode, named_operand, wait_for_vector_results};
 pub use sequence::{no_operation, scalar_copy, scalar_no_operation};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, alloc_scratch};
 

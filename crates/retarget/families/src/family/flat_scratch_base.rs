@@ -7,7 +7,7 @@
 
 use crate::code::{
     CandidateFilter, CodeSite, InstructionFamily, Replacement, Sequence, SiteAnswer, SiteQueries, SiteRefusal,
-    alloc_scratch, cannot_encode,
+    alloc_scratch, cannot_encode, named_operand,
 };
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
@@ -93,7 +93,7 @@ fn through_scalars(
     let mut code = Sequence::new(site, around);
     code.declare_scratch(pair)?;
     code.wait("s_wait_alu", 0)?;
-    code.add("s_mov_b64", Class::Sop1, &[(Name::Sdst, pair.into()), (Name::Src0, BASE.into())])?;
+    code.add("s_mov_b64", Class::Sop1, &[named_operand(Name::Sdst, pair), named_operand(Name::Src0, BASE)])?;
     code.add_original(with_new_sources(site, sources, pair)?)?;
     Ok(code.finish()?.into())
 }
@@ -119,7 +119,7 @@ fn through_vectors(
     for (half, base) in [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi].into_iter().enumerate() {
         let to = Reg::new(RegFile::Vgpr, pair.index + half as u16, 1);
         let from = Reg::special(base, 1);
-        code.add("v_mov_b32", Class::Vop1, &[(Name::Vdst, to.into()), (Name::Src0, from.into())])?;
+        code.add("v_mov_b32", Class::Vop1, &[named_operand(Name::Vdst, to), named_operand(Name::Src0, from)])?;
     }
     code.add_original(with_new_sources(site, sources, pair)?)?;
     Ok(code.finish()?.into())

@@ -5,6 +5,7 @@
 
 use crate::code::{
     CandidateFilter, CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteQueries, SiteRefusal, alloc_scratch,
+    named_operand,
 };
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
@@ -47,7 +48,11 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
     match saved {
         Some(saved) => {
             code.declare_scratch(saved)?;
-            code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, saved.into()), (Name::Src0, descriptor.into())])?;
+            code.add(
+                "s_mov_b32",
+                Class::Sop1,
+                &[named_operand(Name::Sdst, saved), named_operand(Name::Src0, descriptor)],
+            )?;
         }
         None => code.declare_overwrite(descriptor, around)?,
     }
@@ -55,13 +60,17 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
     code.add(
         "s_pack_hh_b32_b16",
         Class::Sop2,
-        &[(Name::Sdst, descriptor.into()), (Name::Src0, OperandArg::Constant(0)), (Name::Src1, descriptor.into())],
+        &[
+            named_operand(Name::Sdst, descriptor),
+            named_operand(Name::Src0, OperandArg::Constant(0)),
+            named_operand(Name::Src1, descriptor),
+        ],
     )?;
     code.add_original(*site.inst)?;
     if let Some(saved) = saved {
         // The load may have to be issued again, and then reads its descriptor again.
         code.wait("s_wait_xcnt", 0)?;
-        code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, descriptor.into()), (Name::Src0, saved.into())])?;
+        code.add("s_mov_b32", Class::Sop1, &[named_operand(Name::Sdst, descriptor), named_operand(Name::Src0, saved)])?;
     }
     Ok(code.finish()?.into())
 }
