@@ -187,14 +187,14 @@ impl<'a> Program<'a> {
     /// A jump to the value that a register held at the entry is a return only where a caller puts
     /// a return address there.
     fn check_returns(&mut self) {
-        let wrong: Vec<(usize, Vec<usize>)> = (0..self.functions.len())
+        let wrong: Vec<WrongReturns> = (0..self.functions.len())
             .into_par_iter()
             .with_min_len(256)
-            .map(|number| (number, self.wrong_returns(number)))
-            .filter(|(_, blocks)| !blocks.is_empty())
+            .map(|function| WrongReturns { function, blocks: self.wrong_returns(function) })
+            .filter(|wrong| !wrong.blocks.is_empty())
             .collect();
-        for (number, blocks) in wrong {
-            let function = &mut self.functions[number];
+        for WrongReturns { function, blocks } in wrong {
+            let function = &mut self.functions[function];
             for block in blocks {
                 let offset = function.block(block).last;
                 function.blocks.forget_exit(block);
@@ -221,6 +221,13 @@ impl<'a> Program<'a> {
 
 fn is_known_link_register(link: u8, links: &BTreeSet<u8>, by_convention: bool) -> bool {
     if links.is_empty() { by_convention && link == 30 } else { links.contains(&link) }
+}
+
+/// Blocks of a function that seem to return, and do not.
+struct WrongReturns {
+    /// Number of the function.
+    function: usize,
+    blocks: Vec<usize>,
 }
 
 impl Callers {

@@ -141,6 +141,13 @@ pub(crate) struct WaitcntStates {
     blocks: Vec<WaitcntState>,
 }
 
+/// The solution for a function.
+struct SolvedWaits {
+    states: WaitcntStates,
+    /// The outstanding writes when it returns.
+    returned: WaitcntState,
+}
+
 /// The forward problem: the outstanding writes at the start of each block.
 struct WaitcntProblem<'p, 'a> {
     section: &'p SectionProgram<'a>,
@@ -188,7 +195,7 @@ impl Dataflow for WaitcntProblem<'_, '_> {
 impl WaitcntStates {
     fn of(section: &SectionProgram<'_>, function: usize) -> Self {
         Self::solve_function(section, function, section.returns(), &section.called_states().at_entry(section, function))
-            .0
+            .states
     }
 
     fn at_block(&self, block: usize) -> Option<WaitcntState> {
@@ -203,17 +210,18 @@ impl WaitcntStates {
         state
     }
 
-    /// Solves the function with `called` outstanding at its entries. Also returns what is outstanding when it returns.
+    /// Solves the function with `called` outstanding at its entries.
     fn solve_function(
         section: &SectionProgram<'_>,
         number: usize,
         returns: &Returns,
         called: &WaitcntState,
-    ) -> (Self, WaitcntState) {
+    ) -> SolvedWaits {
         let function = &section.program.functions[number];
         if function.entered_anywhere().is_some() {
             let everything = WaitcntState::all_outstanding(section.isa());
-            return (Self { blocks: vec![everything.clone(); function.block_count()] }, everything);
+            let states = Self { blocks: vec![everything.clone(); function.block_count()] };
+            return SolvedWaits { states, returned: everything };
         }
         let mut blocks = vec![WaitcntState::NOTHING; function.block_count()];
         for entry in function.entries.iter().filter(|entry| !entry.is_kernel()) {
@@ -223,7 +231,7 @@ impl WaitcntStates {
         }
         let mut problem = WaitcntProblem { section, number, returns, blocks, returned: WaitcntState::NOTHING };
         dataflow::solve(&mut problem, |block| function.successors(block), WorkList::all(function.block_count()));
-        (Self { blocks: problem.blocks }, problem.returned)
+        SolvedWaits { states: Self { blocks: problem.blocks }, returned: problem.returned }
     }
 }
 
@@ -327,8 +335,8 @@ impl Returns {
             let [number] = group[..] else { continue };
             let number = number as usize;
             if section.program.callers(number).next().is_some() && !calls_itself(section, number) {
-                let own = WaitcntStates::solve_function(section, number, &returns, &WaitcntState::NOTHING).1;
-                let with = WaitcntStates::solve_function(section, number, &returns, &sample).1;
+                let own = WaitcntStates::solve_function(section, number, &returns, &WaitcntState::NOTHING).returned;
+                let with = WaitcntStates::solve_function(section, number, &returns, &sample).returned;
                 let passes = std::array::from_fn(|set| with.sets[set].touches(MARK));
                 returns.functions[number] = Some(Box::new(LeftOutstanding { own, passes }));
             }

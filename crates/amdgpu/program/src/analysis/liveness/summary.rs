@@ -219,25 +219,32 @@ fn calls_itself(program: &Program<'_>, member: u32) -> bool {
     program.callers(member as usize).any(|(caller, _)| caller == member as usize)
 }
 
+/// The group of a function.
+#[derive(Clone, Copy)]
+struct GroupPlace {
+    group: usize,
+    level: usize,
+}
+
 /// Groups of functions that can be analysed together, because their callees are in earlier levels.
 fn group_levels<'p>(program: &'p Program<'_>) -> Vec<Vec<&'p [u32]>> {
     // For each function its group and the level of that.
-    let mut place = vec![(usize::MAX, 0usize); program.functions.len()];
+    let mut place = vec![GroupPlace { group: usize::MAX, level: 0 }; program.functions.len()];
     let mut levels: Vec<Vec<&[u32]>> = Vec::new();
     for (number, group) in program.bottom_up().iter().enumerate() {
-        group.iter().for_each(|member| place[*member as usize].0 = number);
+        group.iter().for_each(|member| place[*member as usize].group = number);
         let callees = group.iter().flat_map(|member| &program.functions[*member as usize].calls);
         let level = callees
             .filter_map(|call| match call.callee {
                 CallDestination::Function { function, .. } => {
-                    let (group, level) = place[function as usize];
+                    let GroupPlace { group, level } = place[function as usize];
                     (group != number).then_some(level + 1)
                 }
                 _ => None,
             })
             .max()
             .unwrap_or(0);
-        group.iter().for_each(|member| place[*member as usize].1 = level);
+        group.iter().for_each(|member| place[*member as usize].level = level);
         if levels.len() <= level {
             levels.resize_with(level + 1, Vec::new);
         }
