@@ -45,6 +45,14 @@ pub(crate) struct FunctionIndex {
     by_address: Vec<FunctionSpan>,
 }
 
+/// A place in a function.
+pub(crate) struct FunctionPlace {
+    /// Number of the function.
+    pub(crate) number: u32,
+    /// Bytes from the start of the function.
+    pub(crate) distance: u64,
+}
+
 impl FunctionIndex {
     pub(crate) fn new(bytes: &[u8]) -> Result<Self, CallError> {
         let FoundTable { table, problems, origin } = found_table(bytes)?;
@@ -87,24 +95,26 @@ impl FunctionIndex {
         number.ok_or_else(|| CallError::not_found(format!("there is no function `{name}`")))
     }
 
-    /// The function at an address, and the distance from its start.
-    pub(crate) fn function_at(&self, address: u64) -> Result<(u32, u64), CallError> {
+    /// The function at an address.
+    pub(crate) fn function_at(&self, address: u64) -> Result<FunctionPlace, CallError> {
         let next = self.by_address.partition_point(|span| span.start <= address);
         let before = self.by_address[..next].last();
         let found = before.filter(|span| address - span.start < span.size);
-        let found = found.map(|span| (span.number, address - span.start));
+        let found = found.map(|span| FunctionPlace { number: span.number, distance: address - span.start });
         found
             .or_else(|| self.in_sections(address))
             .ok_or_else(|| CallError::not_found(format!("no function holds {address:#x}")))
     }
 
     /// In a relocatable file the first of the functions at that offset of some section.
-    fn in_sections(&self, address: u64) -> Option<(u32, u64)> {
+    fn in_sections(&self, address: u64) -> Option<FunctionPlace> {
         if self.table.form == Form::Linked {
             return None;
         }
         let numbers = (0..).zip(&self.table.functions);
-        numbers.into_iter().find_map(|(number, one)| Some((number, offset_in_function(one, address)?)))
+        numbers
+            .into_iter()
+            .find_map(|(number, one)| Some(FunctionPlace { number, distance: offset_in_function(one, address)? }))
     }
 }
 

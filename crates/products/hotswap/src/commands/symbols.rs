@@ -95,9 +95,9 @@ pub(crate) fn run(arguments: &SymbolsArguments) -> Result<CommandOutcome, Diagno
         SymbolsFormat::Dot => dot::graph(&objects),
         SymbolsFormat::Svg => dot::picture(&dot::graph(&objects))?,
         SymbolsFormat::SideCar => {
-            let (told, left_out) = side_car::side_car(&objects);
-            problems.extend(left_out.into_iter().map(|one| one.in_file(&arguments.file)));
-            text::json(&told)
+            let side_car = side_car::side_car(&objects);
+            problems.extend(side_car.left_out.into_iter().map(|one| one.in_file(&arguments.file)));
+            text::json(&side_car.document)
         }
         SymbolsFormat::Json => {
             let told: Vec<Value> = objects.iter().map(Shown::json).collect();

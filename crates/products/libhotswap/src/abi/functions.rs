@@ -5,7 +5,7 @@ use super::boundary::{
 };
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
-use crate::function_index::FunctionIndex;
+use crate::function_index::{FunctionIndex, FunctionPlace};
 use hotswap_device_symbols::{FactEvidence, Function, FunctionKind, Number, Resources};
 use std::ffi::c_char;
 
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn hotswap_image_function_at(
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
         run_call(error, || {
-            let (number, distance) = object_of_handle(image)?.index()?.function_at(address)?;
+            let FunctionPlace { number, distance } = object_of_handle(image)?.index()?.function_at(address)?;
             put_value(function, number as usize)?;
             if offset.is_null() { Ok(()) } else { put_value(offset, distance) }
         })

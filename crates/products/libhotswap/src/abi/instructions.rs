@@ -136,7 +136,8 @@ pub unsafe extern "C" fn hotswap_image_instructions(
             let image = object_of_handle(image)?;
             // Where the table of functions cannot be made, the assembler's default counts.
             let index = image.index().ok();
-            let function = index.and_then(|index| index.function_row(index.function_at(address).ok()?.0 as usize).ok());
+            let function =
+                index.and_then(|index| index.function_row(index.function_at(address).ok()?.number as usize).ok());
             let lanes = function.and_then(|(row, _)| row.wave_size);
             visit(image, None, (address, size), lanes, (visitor, context))
         })
