@@ -20,7 +20,7 @@ pub const STREAMED_FROM: u64 = 8 << 20;
 const BLOCK: usize = 1 << 20;
 
 /// The content of a compressed bundle in an unnamed file.
-pub(crate) struct UnpackedContent {
+pub(crate) struct UnpackedFile {
     pub(crate) bytes: EntryBytes<'static>,
     /// Whether the hash in the header is that of the content.
     pub(crate) has_stated_hash: bool,
@@ -28,13 +28,13 @@ pub(crate) struct UnpackedContent {
 
 /// Unpacks a bundle into a file; `None` where it is small or damaged, and where no file can be made: then it is unpacked in
 /// memory, or refused there.
-pub(crate) fn unpack_to_file(bytes: &[u8], header: &CcobHeader) -> Option<UnpackedContent> {
+pub(crate) fn unpack_to_file(bytes: &[u8], header: &CcobHeader) -> Option<UnpackedFile> {
     let mut hash = ContentHash::default();
     let bytes = unpack_streamed(bytes, header, |part| {
         hash.add(part);
         true
     })?;
-    Some(UnpackedContent { bytes, has_stated_hash: header.has_hash(hash) })
+    Some(UnpackedFile { bytes, has_stated_hash: header.has_hash(hash) })
 }
 
 /// As [`unpack`], where each part of the content is that of the draft; `None` otherwise, too.

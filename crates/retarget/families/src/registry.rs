@@ -48,7 +48,7 @@ impl Apply {
     }
 }
 
-/// What a registrar has bound.
+/// A slot that a registrar has bound.
 #[derive(Debug, Clone, Copy)]
 struct SlotBinding {
     slot: FamilySlot,

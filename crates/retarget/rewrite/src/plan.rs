@@ -109,17 +109,17 @@ impl<'e> CodePlan<'e> {
             .map(|(number, edit)| NumberedEdit { number, edit })
             .partition(|numbered| numbered.edit.place == EditPosition::End);
         order.sort_by_key(|NumberedEdit { edit, .. }| (edit.offset, edit.place == EditPosition::After));
-        let scanner = |order| Scanner::new(context.marks, part.bytes, part.offset, order, edits, known);
         let SectionScan { mut branches, computations, mut fetches, open, mut placed, mut loops, words } =
-            scan_code(&extents, &order, &scanner)?;
+            scan_code(&extents, &order, &|order| {
+                Scanner::new(context.marks, part.bytes, part.offset, order, edits, known)
+            })?;
         drop(order);
-        let serves = |at: u64| (context.serves)(section, at);
         let unexplained = check_unexplained(
             context.marks.isa,
             (part.bytes, part.offset),
             open,
             context.is_bare,
-            &serves,
+            &|at| (context.serves)(section, at),
             &mut fetches,
         )?;
         placed.extend(behind.into_iter().map(|numbered| PlacedEdit {

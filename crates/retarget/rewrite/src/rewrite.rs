@@ -109,11 +109,11 @@ fn laid_out(
     let (found, none) = (found?, BTreeMap::new());
     let known = if is_bare { &found } else { &none };
     let counters = PcUses::new(image, known, options.programs);
-    let serves = |section: usize, at: u64| counters.serves_fetching(section, at);
-    let facts = CodeFacts { known, lent: options.programs, serves: &serves };
+    let serves: &ServesPrefetch<'_> = &|section, at| counters.serves_fetching(section, at);
+    let facts = CodeFacts { known, lent: options.programs, serves };
     let code = AnalysedCode { known: &found, is_bare };
     let inside = kernels_inside(&functions);
-    let mut plans = make_plans(image, functions, &relocations, &marks, edits, (options, code, &serves))?;
+    let mut plans = make_plans(image, functions, &relocations, &marks, edits, (options, code, serves))?;
     let maps = SectionMaps::new(image, &plans);
     let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite_debug_info(image, &maps, &symbols, &relocations)?;
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
@@ -263,12 +263,12 @@ pub(crate) fn plans_of<'e>(
     edits: &'e BTreeMap<usize, CodeEdits>,
     (options, known): (&RewriteOptions<'_>, &BTreeMap<usize, KnownProgram<'_>>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
-    let serves = |section: usize, at: u64| {
+    let serves: &ServesPrefetch<'_> = &|section, at| {
         let function = known.get(&section).and_then(|known| known.known_function(at));
         function.is_some_and(|function| function.serves_fetching(at as u32))
     };
     let functions = crate::place::function_ranges(image, symbols);
-    make_plans(image, functions, relocations, marks, edits, (options, AnalysedCode { known, is_bare: true }, &serves))
+    make_plans(image, functions, relocations, marks, edits, (options, AnalysedCode { known, is_bare: true }, serves))
 }
 
 /// The analysis of code, and whether nothing else explains it.

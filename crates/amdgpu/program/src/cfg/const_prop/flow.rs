@@ -4,6 +4,7 @@
 //! nothing is claimed.
 
 use super::def_use::{ChainKind, DefUseList, scalar_registers, scalars_of};
+use super::events::{OffsetEvent, RegisterEvent};
 use super::steps::{
     AddressStep, AddressSteps, StepSource, TrackedKey, is_address_step, register_of, vector_register_of_key, vgpr_of,
 };
@@ -87,25 +88,6 @@ impl BlockValues {
         *carry = joined;
         changed
     }
-}
-
-/// An event for followed registers; those of one instruction are in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum RegisterEvent {
-    Step(u32),
-    /// Registers are read by an instruction that is not a step.
-    Read(u64),
-    /// Registers are overwritten by such an instruction.
-    Write(u64),
-    /// SCC is overwritten by such an instruction.
-    Scc,
-}
-
-/// An event at an offset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct OffsetEvent {
-    offset: u32,
-    event: RegisterEvent,
 }
 
 pub(super) struct ValueSolver<'c, 's, 'a> {
