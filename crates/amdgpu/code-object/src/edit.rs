@@ -7,20 +7,12 @@
 use crate::CodeObject;
 use crate::isa_version;
 use crate::object_file::{ABI_VERSION, E_FLAGS};
-use crate::patch::BytePatch;
+use crate::patch::{BytePatch, NewWord};
 use crate::relabel;
 use crate::target_text::TargetText;
 use crate::user_sgprs;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
-
-/// A word of the file that gets another value.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NewWord {
-    /// Its position in the file.
-    pub(crate) at: usize,
-    pub(crate) value: u32,
-}
 
 /// A changed copy of a code object.
 #[derive(Debug)]

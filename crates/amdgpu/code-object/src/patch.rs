@@ -177,6 +177,14 @@ fn overlaps_erased_range(zeros: &Range<usize>, range: &Range<usize>) -> bool {
     zeros.start < range.end && range.start < zeros.end
 }
 
+/// A word of the file that gets another value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewWord {
+    /// Its position in the file.
+    pub(crate) at: usize,
+    pub(crate) value: u32,
+}
+
 /// A range of the file with its new bytes, `None` where it is erased.
 struct FileChange<'p> {
     range: Range<usize>,

@@ -9,10 +9,10 @@
 //! Absent on purpose: scratch. From GFX11 on its base is not an SGPR requested by the descriptor.
 
 use crate::descriptor::DescriptorLocation;
-use crate::edit::NewWord;
 use crate::kernel_descriptor::{self, KernelDescriptor};
 use crate::metadata::KernelMetadata;
 use crate::object_file::CodeObject;
+use crate::patch::NewWord;
 use hotswap_targets::{Capability, Processor, find_processor};
 use std::ops::Range;
 

@@ -7,7 +7,8 @@ use crate::aside;
 use crate::bytes::{EntryBytes, malformed_at};
 use crate::ccob::{self, CcobHeader, Compression, UnpackedContent};
 use crate::draft::FileRope;
-use crate::{magic, plain};
+use crate::magic;
+use crate::plain::{self, EntrySize};
 use hotswap_files::MemoryLender;
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
@@ -142,9 +143,6 @@ fn from_content<'a>(
     let hash = if matches { HashState::Right } else { HashState::Wrong };
     Ok((Bundle { compression: Some(header.compression), hash, ..bundle }, raw.len()))
 }
-
-/// The ID of an entry, and the bytes of its code without compression.
-pub type EntrySize = (String, u64);
 
 impl BundleEntry<'_> {
     /// Its ID and its size.

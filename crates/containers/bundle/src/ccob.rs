@@ -12,13 +12,13 @@
 //! magic, which may occur inside of a payload. Every written bundle has the right hash, because comgr's disk cache is
 //! keyed on the header and would return another bundle's code object for a stale one.
 
-use crate::bundle::EntrySize;
 use crate::bytes::{EntryBytes, ReleasePart, malformed_at, shift_offset, slice, u16_at, u32_at, u64_at};
 use crate::inflate::{
     CompressionMethod, compressed_size, inflate_beginning, inflate_exactly, inflate_in_place, inflate_part,
 };
 use crate::magic::COMPRESSED;
-use crate::{md5_lanes, plain};
+use crate::md5_lanes;
+use crate::plain::{self, EntrySize};
 use hotswap_files::MemoryLender;
 use hotswap_report::{Diagnostic, codes};
 use md5::{Digest, Md5};

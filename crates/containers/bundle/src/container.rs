@@ -6,9 +6,10 @@
 //! Absent on purpose: what containers are found in (archives, sections: `contents`), and writing, which differs in what
 //! can be changed at all ([`crate::Bundle`], [`crate::OffloadBinary`], [`crate::with_record`]).
 
-use crate::bundle::{EntrySize, HashState};
+use crate::bundle::HashState;
 use crate::bytes::EntryBytes;
 use crate::image::ImageKind;
+use crate::plain::EntrySize;
 use hotswap_report::Diagnostic;
 use std::fmt;
 

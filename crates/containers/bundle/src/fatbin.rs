@@ -3,10 +3,11 @@
 //! Each object file contributes one bundle; the linker aligns the next one to 4096 and fills with zeros. The walk uses
 //! the size of each bundle and skips zeros, never searching for a magic.
 
-use crate::bundle::{BundleParts, EntrySize};
+use crate::bundle::BundleParts;
 use crate::bytes::{shift_offset, u32_at};
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use crate::magic::{self, is_bundle};
+use crate::plain::EntrySize;
 use crate::{Bundle, ccob, parse, parse_lenient};
 use hotswap_report::{Diagnostic, codes};
 

@@ -43,9 +43,7 @@ mod zstd_frame;
 
 pub use aside::STREAMED_FROM;
 pub use bare::{split_record, with_record};
-pub use bundle::{
-    Bundle, BundleEntry, BundleSummary, EntrySize, HashState, parse, parse_all_lenient, parse_aside, parse_lenient,
-};
+pub use bundle::{Bundle, BundleEntry, BundleSummary, HashState, parse, parse_all_lenient, parse_aside, parse_lenient};
 pub use bytes::EntryBytes;
 pub use ccob::Compression;
 pub use container::{ContainerForm, ContainerImage, ContainerPosition, DeviceContents, FoundContainer, StatedImage};
@@ -60,5 +58,6 @@ pub use kernel_archive::{KernelArchive, is_kernel_archive};
 pub use magic::is_bundle;
 pub use md5_lanes::LANES as SIDE_BY_SIDE;
 pub use offload_binary::{OffloadBinary, OffloadImage};
+pub use plain::EntrySize;
 pub use plain::{ALIGNMENT, TABLE_LIMIT};
 pub use unit_reference::{BitcodeUnit, UnitReference, add_unit_reference, read_bitcode_unit};

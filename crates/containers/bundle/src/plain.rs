@@ -8,7 +8,7 @@
 use crate::bytes::{EntryBytes, align_up, malformed_at, slice, u64_at};
 use crate::draft::FileRope;
 use crate::magic::PLAIN;
-use crate::{BundleEntry, EntrySize, record_block};
+use crate::{BundleEntry, record_block};
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
 
@@ -83,6 +83,9 @@ pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic>
     }
     Ok(())
 }
+
+/// The ID of an entry, and the bytes of its code without compression.
+pub type EntrySize = (String, u64);
 
 /// The entry table of a bundle.
 #[derive(Debug, PartialEq, Eq)]
