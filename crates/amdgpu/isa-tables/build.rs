@@ -10,8 +10,8 @@ fn main() {
     println!("cargo::rerun-if-changed=rows");
     let model = hotswap_isa_meta::rows::read(&rows).unwrap_or_else(|error| fail_build(&error.to_string()));
     let generated = hotswap_isa_meta::generate::generate(&model).unwrap_or_else(|error| fail_build(&error.to_string()));
-    for (name, content) in &generated.files {
-        write_file(&out.join(name), content);
+    for file in &generated.files {
+        write_file(&out.join(&file.name), &file.content);
     }
 }
 

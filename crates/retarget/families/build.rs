@@ -67,7 +67,7 @@ fn refuse_unlisted(directory: &Path, families: &[DefLine]) {
     }
 }
 
-/// Included by `src/table.rs`.
+/// The text of the file that `src/table.rs` includes.
 fn table_source(families: &[DefLine]) -> String {
     let mut rows = String::new();
     let mut slots = String::new();

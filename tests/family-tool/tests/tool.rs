@@ -1,7 +1,7 @@
 //! The tool's results with its families, and the agreement of header and mirror.
 
-use hotswap_families::FamilyRegistry;
 use hotswap_families::code::{CodeSite, Scheduling, SiteAnswer, SiteQueries};
+use hotswap_families::{FamilyAnswer, FamilyRefusal, FamilyRegistry};
 use hotswap_family_abi as abi;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::WaitCounter;
@@ -63,9 +63,11 @@ fn one_process_has_one_registry_in_which_the_families_of_others_come_last() {
         assert!(rewriter.concerns_encoding(inst.entry()));
         match rewriter.rewrite_site(&CodeSite { source, target, inst: &inst }, &Nothing) {
             Ok(None) => "nobody's".to_owned(),
-            Ok(Some((family, SiteAnswer::Replace(new)))) => format!("{}: {:?}", family.name, new.code),
-            Ok(Some((family, answer))) => format!("{}: {answer:?}", family.name),
-            Err((family, refusal)) => format!("{}: {}", family.name, refusal.reason),
+            Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(new) })) => {
+                format!("{}: {:?}", family.name, new.code)
+            }
+            Ok(Some(FamilyAnswer { family, answer })) => format!("{}: {answer:?}", family.name),
+            Err(FamilyRefusal { family, refusal }) => format!("{}: {}", family.name, refusal.reason),
         }
     };
     assert_eq!(ask(0xbf82_0001), "no_sethalt: [Inst(s_nop [bf800000])]");

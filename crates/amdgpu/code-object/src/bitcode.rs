@@ -28,7 +28,7 @@ const UNABBREV_RECORD: u64 = 3;
 const MODULE_TRIPLE: u64 = 2;
 const MODULE_FUNCTION: u64 = 8;
 const STRTAB_BLOB: u64 = 1;
-/// `CallingConv::AMDGPU_KERNEL`.
+/// The calling convention `CallingConv::AMDGPU_KERNEL` of LLVM.
 const AMDGPU_KERNEL: u64 = 91;
 /// Bits of a chunk in which an operand of an unabbreviated record is written.
 const CHUNK: u32 = 6;

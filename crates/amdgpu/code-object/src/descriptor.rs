@@ -60,29 +60,44 @@ pub(crate) fn find_descriptors(
     }
     let places = places?;
     let bounds = CodeBounds::new(elf);
-    let find = |kernel: &KernelMetadata<'_>| {
-        let place = places.get(kernel.symbol).ok_or_else(|| {
-            kernel_descriptor_error(0, format!("there is no symbol `{}` of 64 bytes", kernel.symbol), kernel.name)
-        })?;
-        let descriptor = read_descriptor(elf, place).ok_or_else(|| descriptor_outside_error(place, kernel))?;
-        let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
-        if elf.kind == ObjectKind::Linked && !bounds.can_enter(name, descriptor.entry)? {
-            return Err(descriptor_outside_error(place, kernel));
-        }
-        check_wave(elf, &descriptor, kernel, processor)
-            .map_err(|what| kernel_descriptor_error(descriptor.range.start, what, kernel.name))?;
-        Ok(descriptor)
-    };
+    let finder = DescriptorFinder { elf, places: &places, bounds: &bounds, processor };
     if kernels.len() < MANY {
-        return kernels.iter().map(find).collect();
+        return finder.find_all(kernels);
     }
     let chunks = kernels.par_chunks(MANY / 4);
-    let found: Vec<Result<Vec<_>, _>> = chunks.map(|kernels| kernels.iter().map(find).collect()).collect();
+    let found: Vec<Result<Vec<_>, _>> = chunks.map(|kernels| finder.find_all(kernels)).collect();
     let mut all = Vec::with_capacity(kernels.len());
     for some in found {
         all.append(&mut some?);
     }
     Ok(all)
+}
+
+struct DescriptorFinder<'f, 'a> {
+    elf: &'f Elf<'a>,
+    places: &'f DescriptorSymbols<'a>,
+    bounds: &'f CodeBounds<'f, 'a>,
+    processor: &'f Processor,
+}
+
+impl DescriptorFinder<'_, '_> {
+    fn find_all(&self, kernels: &[KernelMetadata<'_>]) -> Result<Vec<DescriptorLocation>, Diagnostic> {
+        kernels.iter().map(|kernel| self.find_of_kernel(kernel)).collect()
+    }
+
+    fn find_of_kernel(&self, kernel: &KernelMetadata<'_>) -> Result<DescriptorLocation, Diagnostic> {
+        let place = self.places.get(kernel.symbol).ok_or_else(|| {
+            kernel_descriptor_error(0, format!("there is no symbol `{}` of 64 bytes", kernel.symbol), kernel.name)
+        })?;
+        let descriptor = read_descriptor(self.elf, place).ok_or_else(|| descriptor_outside_error(place, kernel))?;
+        let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
+        if self.elf.kind == ObjectKind::Linked && !self.bounds.can_enter(name, descriptor.entry)? {
+            return Err(descriptor_outside_error(place, kernel));
+        }
+        check_wave(self.elf, &descriptor, kernel, self.processor)
+            .map_err(|what| kernel_descriptor_error(descriptor.range.start, what, kernel.name))?;
+        Ok(descriptor)
+    }
 }
 
 fn kernel_descriptor_error(offset: usize, what: String, kernel_name: &str) -> Diagnostic {

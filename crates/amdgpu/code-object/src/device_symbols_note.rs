@@ -33,7 +33,8 @@ pub fn device_symbols_note(data: &[u8]) -> Option<&[u8]> {
 pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     let mut rows = section_rows(data)?.to_vec();
     let names_row = usize::from(file_header(data)?.e_shstrndx.get(LE));
-    let (names, name) = with_name(section_name_bytes(data, rows.get(names_row)?)?, DEVICE_SYMBOLS_SECTION);
+    let NamesWith { names, at: name } =
+        with_name(section_name_bytes(data, rows.get(names_row)?)?, DEVICE_SYMBOLS_SECTION);
     let own = rows.iter().position(|row| note_content(data, row, DEVICE_SYMBOLS).is_some());
     let loaded =
         read_segments(data, file_header(data)?).ok()?.iter().map(|segment| segment.range.end).max().unwrap_or(0);
@@ -64,7 +65,7 @@ pub fn with_text_section(data: &[u8], name: &str, content: &[u8]) -> Option<Vec<
     if rows.iter().any(|one| is_named_section(one, old_names, name)) {
         return None;
     }
-    let (names, sh_name) = with_name(old_names, name);
+    let NamesWith { names, at: sh_name } = with_name(old_names, name);
     let mut out = data.to_vec();
     rows.push(SectionHeader64 {
         sh_name: U32::new(LE, sh_name),
@@ -112,11 +113,17 @@ fn section_name_bytes<'a>(data: &'a [u8], row: &NoteHeader) -> Option<&'a [u8]> 
     data.get(start..start.checked_add(usize::try_from(row.sh_size.get(LE)).ok()?)?)
 }
 
-/// The names with that of the section, and its offset.
-fn with_name(names: &[u8], name: &str) -> (Vec<u8>, u32) {
+/// Section names that include a wanted one.
+struct NamesWith {
+    names: Vec<u8>,
+    /// Offset of the wanted name.
+    at: u32,
+}
+
+fn with_name(names: &[u8], name: &str) -> NamesWith {
     let wanted = [name.as_bytes(), b"\0"].concat();
     if let Some(at) = names.windows(wanted.len()).position(|window| window == wanted) {
-        return (names.to_vec(), at as u32);
+        return NamesWith { names: names.to_vec(), at: at as u32 };
     }
     let mut all = names.to_vec();
     // An unfinished last name would continue in the new one.
@@ -125,7 +132,7 @@ fn with_name(names: &[u8], name: &str) -> (Vec<u8>, u32) {
     }
     let at = all.len() as u32;
     all.extend_from_slice(&wanted);
-    (all, at)
+    NamesWith { names: all, at }
 }
 
 /// The end of the part that stays: up to an earlier note, its names and table, if these are the last three parts; up to

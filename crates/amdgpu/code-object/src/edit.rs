@@ -7,7 +7,7 @@
 use crate::CodeObject;
 use crate::isa_version;
 use crate::object_file::{ABI_VERSION, E_FLAGS};
-use crate::patch::BytePatch;
+use crate::patch::{BytePatch, NewWord};
 use crate::relabel;
 use crate::target_text::TargetText;
 use crate::user_sgprs;
@@ -21,10 +21,10 @@ pub struct ObjectEdit<'o, 'a> {
     flags: u32,
     abi_version: u8,
     note: BytePatch,
-    /// Positions of the constants of the device library, and their new number.
-    isa_versions: Vec<(usize, u32)>,
-    /// Positions of COMPUTE_PGM_RSRC2 of kernels that get more user SGPRs, and its new value.
-    user_sgprs: Vec<(usize, u32)>,
+    /// The constants of the device library.
+    isa_versions: Vec<NewWord>,
+    /// COMPUTE_PGM_RSRC2 of kernels that get more user SGPRs.
+    user_sgprs: Vec<NewWord>,
 }
 
 impl<'o, 'a> ObjectEdit<'o, 'a> {
@@ -69,7 +69,7 @@ impl<'o, 'a> ObjectEdit<'o, 'a> {
     pub fn set_isa_version(&mut self, target: &Processor) -> Result<usize, Diagnostic> {
         let places = isa_version::find_constants(self.object, target)?;
         let number = target.isa_version().unwrap_or_default();
-        self.isa_versions = places.into_iter().map(|at| (at, number)).collect();
+        self.isa_versions = places.into_iter().map(|at| NewWord { at, value: number }).collect();
         Ok(self.isa_versions.len())
     }
 
@@ -90,8 +90,8 @@ impl<'o, 'a> ObjectEdit<'o, 'a> {
     /// The changes to the file.
     pub fn build_patch(self) -> BytePatch {
         let mut patch = self.note;
-        for (at, word) in self.isa_versions.into_iter().chain(self.user_sgprs) {
-            patch.put(at, word.to_le_bytes().to_vec());
+        for NewWord { at, value } in self.isa_versions.into_iter().chain(self.user_sgprs) {
+            patch.put(at, value.to_le_bytes().to_vec());
         }
         if self.flags != self.object.e_flags() {
             patch.put(E_FLAGS, self.flags.to_le_bytes().to_vec());

@@ -27,35 +27,35 @@ pub enum ObjectKind {
 pub struct ElfSectionView<'a> {
     /// Name; empty when it is not UTF-8.
     pub name: &'a str,
-    /// `sh_type`.
+    /// The section's type, `sh_type`.
     pub kind: u32,
-    /// `sh_flags`.
+    /// The section's flags, `sh_flags`.
     pub flags: u64,
-    /// `sh_addr`.
+    /// The address when loaded, `sh_addr`.
     pub address: u64,
     /// Bytes in the file; empty for sections without content there.
     pub range: Range<usize>,
-    /// `sh_link`.
+    /// Number of a section, `sh_link`.
     pub link: u32,
-    /// `sh_info`.
+    /// Its meaning depends on the type, `sh_info`.
     pub info: u32,
-    /// `sh_addralign`.
+    /// The alignment in bytes, `sh_addralign`.
     pub align: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElfSegment {
-    /// `p_type`.
+    /// The segment's type, `p_type`.
     pub kind: u32,
-    /// `p_flags`.
+    /// The segment's permissions, `p_flags`.
     pub flags: u32,
-    /// `p_vaddr`.
+    /// The address when loaded, `p_vaddr`.
     pub address: u64,
     /// Bytes in the file.
     pub range: Range<usize>,
-    /// `p_memsz`.
+    /// Bytes in memory, `p_memsz`.
     pub memory_size: u64,
-    /// `p_align`.
+    /// The alignment in bytes, `p_align`.
     pub align: u64,
 }
 

@@ -49,23 +49,23 @@ pub struct ObjectImage<'a> {
 pub struct SectionPart<'a> {
     /// Name; empty when it is not UTF-8.
     pub name: &'a str,
-    /// `sh_type`.
+    /// The section's type, `sh_type`.
     pub kind: u32,
-    /// `sh_flags`.
+    /// The section's flags, `sh_flags`.
     pub flags: u64,
-    /// `sh_addr`.
+    /// The address when loaded, `sh_addr`.
     pub address: u64,
-    /// `sh_offset`.
+    /// The offset in the file, `sh_offset`.
     pub offset: u64,
     /// `sh_size`: in memory, also where the file holds no bytes.
     pub size: u64,
-    /// `sh_link`.
+    /// Number of a section, `sh_link`.
     pub link: u32,
-    /// `sh_info`.
+    /// Its meaning depends on the type, `sh_info`.
     pub info: u32,
-    /// `sh_addralign`.
+    /// The alignment in bytes, `sh_addralign`.
     pub align: u64,
-    /// `sh_entsize`.
+    /// Bytes of an entry of a table, `sh_entsize`.
     pub entry_size: u64,
     /// Bytes in the file; empty for sections without content there.
     pub bytes: &'a [u8],
@@ -73,19 +73,19 @@ pub struct SectionPart<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentRow {
-    /// `p_type`.
+    /// The segment's type, `p_type`.
     pub kind: u32,
-    /// `p_flags`.
+    /// The segment's permissions, `p_flags`.
     pub flags: u32,
-    /// `p_offset`.
+    /// The offset in the file, `p_offset`.
     pub offset: u64,
-    /// `p_vaddr`.
+    /// The address when loaded, `p_vaddr`.
     pub address: u64,
-    /// `p_filesz`.
+    /// Bytes in the file, `p_filesz`.
     pub file_size: u64,
-    /// `p_memsz`.
+    /// Bytes in memory, `p_memsz`.
     pub memory_size: u64,
-    /// `p_align`.
+    /// The alignment in bytes, `p_align`.
     pub align: u64,
 }
 

@@ -112,20 +112,20 @@ fn check_unambiguous(object: &CodeObject<'_>, places: &[usize], own: u32) -> Res
         // Nothing is merged or stripped before the link, and relocations hold the addresses.
         return Ok(());
     }
-    let words: Vec<(usize, u64)> = matching_words(elf, own).collect();
+    let words: Vec<ConstantWord> = matching_words(elf, own).collect();
     if words.is_empty() {
         return Ok(());
     }
     let symbols: Vec<FileSymbol<'_>> = defined_symbols(elf).filter(|symbol| !is_constant(&symbol.name)).collect();
     let mut nameless = Vec::new();
-    for (at, address) in words {
+    for ConstantWord { address, at } in words {
         let other = symbols.iter().find(|symbol| symbol.is_data && symbol.covers_address(address));
         match (places.contains(&at), other) {
             (true, Some(other)) => {
                 let what = format!("`{NAME}` and `{}` are one constant, because the linker merged them", other.name);
                 return Err(Diagnostic::error(codes::NOT_SAFE, what).at_offset(at as u64));
             }
-            (false, None) => nameless.push((address, at)),
+            (false, None) => nameless.push(ConstantWord { address, at }),
             _ => {}
         }
     }
@@ -165,18 +165,28 @@ fn read_only_data<'e>(elf: &'e Elf<'_>) -> Box<dyn Iterator<Item = (u64, Range<u
     Box::new(data.map(|section| (section.address, section.range.clone())))
 }
 
-/// The aligned words of read-only data with that value: offset and address.
-fn matching_words<'e>(elf: &'e Elf<'_>, value: u32) -> impl Iterator<Item = (usize, u64)> + 'e {
+/// A word of read-only data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ConstantWord {
+    address: u64,
+    /// Its offset in the file.
+    at: usize,
+}
+
+/// The aligned words of read-only data with that value.
+fn matching_words<'e>(elf: &'e Elf<'_>, value: u32) -> impl Iterator<Item = ConstantWord> + 'e {
     read_only_data(elf).flat_map(move |(address, range)| {
         let first = (address.next_multiple_of(SIZE as u64) - address) as usize;
         let bytes = elf.data.get(range.start + first..range.end).unwrap_or_default();
         let found = bytes.chunks_exact(SIZE).enumerate().filter(move |(_, word)| **word == value.to_le_bytes());
-        found.map(move |(number, _)| (range.start + first + number * SIZE, address + (first + number * SIZE) as u64))
+        found
+            .map(move |(number, _)| first + number * SIZE)
+            .map(move |offset| ConstantWord { address: address + offset as u64, at: range.start + offset })
     })
 }
 
-/// The position of the first of these words (address and offset, sorted) whose address code may have.
-fn first_referenced(elf: &Elf<'_>, words: &[(u64, usize)]) -> Option<usize> {
+/// The position of the first of these words, which are sorted, whose address code may have.
+fn first_referenced(elf: &Elf<'_>, words: &[ConstantWord]) -> Option<usize> {
     if words.is_empty() {
         return None;
     }
@@ -190,7 +200,7 @@ fn first_referenced(elf: &Elf<'_>, words: &[(u64, usize)]) -> Option<usize> {
             let distance = i64::from(i32::from_le_bytes([literal[0], literal[1], literal[2], literal[3]]));
             BACK.map(|back| address.wrapping_sub(back).wrapping_add_signed(distance))
         })
-        .find_map(|address| words.binary_search_by_key(&address, |word| word.0).ok())
+        .find_map(|address| words.binary_search_by_key(&address, |word| word.address).ok())
         .and_then(|number| words.get(number))
-        .map(|(_, at)| *at)
+        .map(|word| word.at)
 }

@@ -45,7 +45,7 @@ fields! {
     LDS = "group_segment_fixed_size" 0 0 32 Gfx6..=Gfx13;
     /// Scratch of a work-item, bytes.
     SCRATCH = "private_segment_fixed_size" 4 0 32 Gfx6..=Gfx13;
-    /// Kernel arguments, bytes.
+    /// The size of the kernel arguments, bytes.
     KERNARG = "kernarg_size" 8 0 32 Gfx6..=Gfx13;
     /// Distance from the descriptor to the first instruction, bytes, signed.
     ENTRY = "kernel_code_entry_byte_offset" 16 0 64 Gfx6..=Gfx13;
@@ -79,13 +79,13 @@ fields! {
     VGPRS = "granulated_workitem_vgpr_count" 48 0 6 Gfx6..=Gfx125;
     /// SGPRs in steps of the target's granule, less 1; unused from GFX10 on, where every wave has all.
     SGPRS = "granulated_wavefront_sgpr_count" 48 6 4 Gfx6..=Cdna4;
-    /// Priority of waves.
+    /// Priority with which the waves begin.
     PRIORITY = "priority" 48 10 2 Gfx6..=Gfx13;
     /// Rounding of 32-bit numbers.
     ROUND_32 = "float_round_mode_32" 48 12 2 Gfx6..=Gfx13;
     /// Rounding of 16- and 64-bit numbers.
     ROUND_16_64 = "float_round_mode_16_64" 48 14 2 Gfx6..=Gfx13;
-    /// Denormal 32-bit numbers.
+    /// Whether denormal 32-bit numbers are kept or flushed.
     DENORM_32 = "float_denorm_mode_32" 48 16 2 Gfx6..=Gfx13;
     /// Denormal 16- and 64-bit numbers.
     DENORM_16_64 = "float_denorm_mode_16_64" 48 18 2 Gfx6..=Gfx13;
@@ -98,11 +98,11 @@ fields! {
     DEBUG_MODE = "debug_mode" 48 22 1 Gfx6..=Gfx13;
     /// Exceptions as of IEEE 754.
     IEEE_MODE = "ieee_mode" 48 23 1 Gfx6..=Gfx117;
-    /// Counters are off.
+    /// Counters are off while the kernel runs.
     DISABLE_PERF = "disable_perf" 48 23 1 Rdna4..=Gfx13;
     /// One work-group on a compute unit.
     BULKY = "bulky" 48 24 1 Gfx6..=Gfx13;
-    /// For debuggers.
+    /// May control code for debuggers; compilers leave it 0.
     CDBG_USER = "cdbg_user" 48 25 1 Gfx6..=Gfx13;
     /// 16-bit numbers that overflow become the largest.
     FP16_OVERFLOW = "fp16_overflow" 48 26 1 Vega..=Gfx13;
@@ -232,8 +232,8 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
     /// Compares with the note; `offset` is that of the descriptor in the file.
     ///
     /// # Errors
-    /// `MALFORMED`, with the kernel's name, for sizes that differ and for registers that the descriptor does not
-    /// provide.
+    /// `MALFORMED`, with the kernel's name, for sizes that differ and for registers that the
+    /// descriptor does not provide.
     pub fn check_metadata(&self, kernel: &KernelMetadata<'_>, offset: usize) -> Result<(), Diagnostic> {
         let same = [(LDS, kernel.lds), (SCRATCH, kernel.scratch), (KERNARG, kernel.kernarg_size)];
         for (field, stated) in same {
@@ -263,8 +263,8 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
         }
     }
 
-    /// Vector registers that follow from the note's counts. Where VGPRs and AGPRs share a file the note's VGPR count is
-    /// that of both.
+    /// Vector registers that follow from the note's counts. Where VGPRs and AGPRs share a file the note's VGPR count
+    /// is that of both.
     fn needed_vgprs(&self, kernel: &KernelMetadata<'_>) -> Option<u64> {
         match kernel.agpr_count {
             Some(agprs) if self.get(ACCUM_OFFSET).is_none() => kernel.vgpr_count.map(|vgprs| vgprs.max(agprs)),

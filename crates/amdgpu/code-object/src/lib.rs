@@ -92,7 +92,7 @@ pub use same::{same_but_for_label, same_but_for_patch};
 pub use source_frames::{SourceFrame, source_frames};
 pub use source_lines::SourceLines;
 pub use source_units::SourceUnits;
-pub use symbols::{CodeMap, CodeSection, CodeStarts, CodeSymbol, KernelFacts, Relocation, SymbolKind};
+pub use symbols::{CodeMap, CodeSection, CodeStart, CodeStarts, CodeSymbol, KernelFacts, Relocation, SymbolKind};
 pub use user_sgprs::{SgprMove, SystemSgprShift, system_sgpr_shifts};
 
 use hotswap_report::{Diagnostic, codes};

@@ -44,7 +44,7 @@ pub(crate) struct Metadata<'a> {
     pub(crate) kernels: Vec<KernelMetadata<'a>>,
 }
 
-/// `amdhsa.target`.
+/// The string `amdhsa.target` of a note.
 pub(crate) struct NoteTarget<'a> {
     pub(crate) text: &'a str,
     /// Its bytes in the file.

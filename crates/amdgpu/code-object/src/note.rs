@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const NAME: &[u8] = b"AMDGPU\0";
-/// `NT_AMDGPU_METADATA`.
+/// The note type `NT_AMDGPU_METADATA` of code objects since V3.
 const METADATA: u32 = 32;
 /// Name size, content size and type, each a `u32`.
 const HEADER: usize = 12;
@@ -36,7 +36,7 @@ pub struct Note<'a> {
     pub target_ranges: Vec<Range<usize>>,
     /// Start of each of these strings, MessagePack's marker and length included.
     pub(crate) target_heads: Vec<usize>,
-    /// `amdhsa.version`.
+    /// The major and minor version, `amdhsa.version`.
     pub version: (u64, u64),
     /// Kernels in the order of the notes.
     pub kernels: Arc<Vec<KernelMetadata<'a>>>,
@@ -215,17 +215,24 @@ pub(crate) fn note_alignment(align: u64) -> usize {
     if align == 8 { 8 } else { 4 }
 }
 
+/// The offset of a note in its area.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoteStart {
+    old: usize,
+    new: usize,
+}
+
 /// The notes of an area, written anew.
 pub(crate) struct RespelledNotes {
     pub(crate) pieces: Vec<AppendedPiece>,
-    /// Old and new offset of each note in the area, and of its end.
-    pub(crate) starts: Vec<(usize, usize)>,
+    /// The notes in the area, and finally its end.
+    pub(crate) starts: Vec<NoteStart>,
 }
 
 impl RespelledNotes {
     /// Bytes of all notes.
     pub(crate) fn size(&self) -> usize {
-        self.starts.last().map_or(0, |(_, end)| *end)
+        self.starts.last().map_or(0, |end| end.new)
     }
 
     /// The bytes of all notes; `old` is the file whose parts they may be.
@@ -240,7 +247,7 @@ impl RespelledNotes {
 }
 
 fn relocated_note_start(at: usize, notes: &RespelledNotes) -> Option<usize> {
-    notes.starts.iter().find(|(was, _)| *was == at).map(|(_, is)| *is)
+    notes.starts.iter().find(|start| start.old == at).map(|start| start.new)
 }
 
 /// The notes of one area with another text as `amdhsa.target` in each that has one, piece by piece: strings, sizes and
@@ -255,7 +262,7 @@ pub(crate) fn respell_notes(
     let mut string = Vec::with_capacity(text.len() + 5);
     msgpack::write_text(&mut string, text);
     let (mut at, mut pieces, mut written) = (area.start, Vec::new(), 0);
-    let mut starts = vec![(0, 0)];
+    let mut starts = vec![NoteStart { old: 0, new: 0 }];
     while at < area.end {
         let (content, _, next) = note_at(data, area, at, align)?;
         let mut header = data[at..content.start].to_vec();
@@ -275,7 +282,7 @@ pub(crate) fn respell_notes(
         pieces.push(AppendedPiece::New(vec![0; written - end]));
         at = next;
         // The last note of an area may lack padding.
-        starts.push((at.min(area.end) - area.start, written));
+        starts.push(NoteStart { old: at.min(area.end) - area.start, new: written });
     }
     Ok(RespelledNotes { pieces, starts })
 }

@@ -34,12 +34,12 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
     for content in note::metadata_notes(section, 0..section.len(), 4)? {
         let mut places =
             find_numbers(section, content.clone(), numbers).map_err(|one| note_fault_error(one, offset))?;
-        places.sort_by_key(|(place, _)| place.start);
+        places.sort_by_key(|place| place.range.start);
         found += places.len();
         out.extend_from_slice(&section[from..content.start]);
         let start = out.len();
         from = content.start;
-        for (place, value) in places {
+        for ChangedNumber { range: place, value } in places {
             out.extend_from_slice(&section[from..place.start]);
             match section.get(place.start) {
                 Some(&(FALSE | TRUE)) => out.push(if value == 0 { FALSE } else { TRUE }),
@@ -66,12 +66,25 @@ fn note_fault_error((at, what): NoteFault, offset: usize) -> Diagnostic {
     malformed(offset + at, what)
 }
 
-/// Ranges of the changing numbers, with their new values.
+/// A number in the metadata that changes.
+struct ChangedNumber {
+    range: Range<usize>,
+    /// Its new value.
+    value: u64,
+}
+
+/// A number in the metadata of a kernel.
+struct FoundNumber<'a> {
+    key: &'a [u8],
+    range: Range<usize>,
+}
+
+/// The changing numbers in the order of the note.
 fn find_numbers(
     data: &[u8],
     range: Range<usize>,
     numbers: &[KernelNumber<'_>],
-) -> Result<Vec<(Range<usize>, u64)>, NoteFault> {
+) -> Result<Vec<ChangedNumber>, NoteFault> {
     let mut reader = ValueReader::new(data, range);
     let mut found = Vec::new();
     for _ in 0..reader.read_map("the metadata is no map")? {
@@ -86,10 +99,7 @@ fn find_numbers(
     Ok(found)
 }
 
-fn read_kernel(
-    reader: &mut ValueReader<'_>,
-    numbers: &[KernelNumber<'_>],
-) -> Result<Vec<(Range<usize>, u64)>, NoteFault> {
+fn read_kernel(reader: &mut ValueReader<'_>, numbers: &[KernelNumber<'_>]) -> Result<Vec<ChangedNumber>, NoteFault> {
     let (mut symbol, mut values) = (&b""[..], Vec::new());
     for _ in 0..reader.read_map("a kernel in the metadata is no map")? {
         let key = reader.read_text()?.unwrap_or_default();
@@ -98,7 +108,7 @@ fn read_kernel(
             symbol = reader.read_text()?.unwrap_or_default();
         } else if numbers.iter().any(|number| number.key.as_bytes() == key) {
             reader.read_unsigned()?.ok_or((start, "a number that is to change is none"))?;
-            values.push((key, start..reader.at()));
+            values.push(FoundNumber { key, range: start..reader.at() });
         } else {
             reader.skip_value()?;
         }
@@ -107,9 +117,9 @@ fn read_kernel(
     Ok(wanted.filter_map(|one| located_kernel_number(one, &values)).collect())
 }
 
-fn located_kernel_number(number: &KernelNumber<'_>, values: &[(&[u8], Range<usize>)]) -> Option<(Range<usize>, u64)> {
-    let (_, range) = values.iter().find(|(key, _)| *key == number.key.as_bytes())?;
-    Some((range.clone(), number.value))
+fn located_kernel_number(number: &KernelNumber<'_>, values: &[FoundNumber<'_>]) -> Option<ChangedNumber> {
+    let found = values.iter().find(|found| found.key == number.key.as_bytes())?;
+    Some(ChangedNumber { range: found.range.clone(), value: number.value })
 }
 
 #[cfg(test)]

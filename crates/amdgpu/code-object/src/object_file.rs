@@ -86,7 +86,7 @@ impl<'a> CodeObject<'a> {
     /// follow from bytes of the model are taken from there, after comparing them.
     ///
     /// # Errors
-    /// As [`CodeObject::parse`].
+    /// The same as those of [`CodeObject::parse`].
     pub fn parse_copy(data: &'a [u8], model: &Self) -> Result<Self, Diagnostic> {
         Self::parse_like_model(data, model).map_or_else(|| Self::parse(data), Ok)
     }

@@ -9,26 +9,44 @@ use hotswap_report::{Diagnostic, codes};
 use object::elf;
 use std::ops::Range;
 
+/// A part that claims bytes of the file.
+struct ClaimedPart {
+    name: String,
+    range: Range<usize>,
+}
+
+/// A byte with two owners.
+struct OverlapFault {
+    at: usize,
+    what: String,
+}
+
 /// A diagnostic with the first byte of the file that two sections, or a section and a table of headers, both claim, or
 /// that a segment of notes or the dynamic one shares with a section of another kind.
 pub fn find_overlap(object: &CodeObject<'_>) -> Option<Diagnostic> {
-    let mut parts: Vec<(String, Range<usize>)> = vec![
-        ("the file header".into(), 0..64),
-        ("the program headers".into(), header_table_range(object, PROGRAM_HEADERS, 54, 56)),
-        ("the section headers".into(), header_table_range(object, SECTION_HEADERS, 58, 60)),
+    let mut parts = vec![
+        ClaimedPart { name: "the file header".into(), range: 0..64 },
+        ClaimedPart { name: "the program headers".into(), range: header_table_range(object, PROGRAM_HEADERS, 54, 56) },
+        ClaimedPart { name: "the section headers".into(), range: header_table_range(object, SECTION_HEADERS, 58, 60) },
     ];
     let of_file = object.sections().iter().filter(|section| section.kind != elf::SHT_NOBITS);
-    parts.extend(of_file.map(|section| (format!("section `{}`", section.name), section.range.clone())));
-    parts.retain(|(_, range)| !range.is_empty());
-    parts.sort_by_key(|(_, range)| (range.start, range.end));
-    let shared = parts.windows(2).find(|pair| pair[1].1.start < pair[0].1.end);
-    let shared = shared.map(|pair| (pair[1].1.start, format!("{} and {} share bytes", pair[0].0, pair[1].0)));
-    let (at, what) = shared.or_else(|| other_kind(object))?;
+    parts.extend(
+        of_file
+            .map(|section| ClaimedPart { name: format!("section `{}`", section.name), range: section.range.clone() }),
+    );
+    parts.retain(|part| !part.range.is_empty());
+    parts.sort_by_key(|part| (part.range.start, part.range.end));
+    let shared = parts.windows(2).find(|pair| pair[1].range.start < pair[0].range.end);
+    let shared = shared.map(|pair| OverlapFault {
+        at: pair[1].range.start,
+        what: format!("{} and {} share bytes", pair[0].name, pair[1].name),
+    });
+    let OverlapFault { at, what } = shared.or_else(|| other_kind(object))?;
     Some(Diagnostic::error(codes::MALFORMED, what).at_offset(at as u64))
 }
 
 /// A section of another kind than its segment states, so that an edit of the segment is unexpected there.
-fn other_kind(object: &CodeObject<'_>) -> Option<(usize, String)> {
+fn other_kind(object: &CodeObject<'_>) -> Option<OverlapFault> {
     let claims = [(elf::PT_DYNAMIC, elf::SHT_DYNAMIC, "dynamic"), (elf::PT_NOTE, elf::SHT_NOTE, "note")];
     let all = claims.iter().flat_map(|claim| object.segments().iter().map(move |segment| (claim, segment)));
     let mut named = all.filter(|((kind, ..), segment)| segment.kind == *kind);
@@ -37,7 +55,8 @@ fn other_kind(object: &CodeObject<'_>) -> Option<(usize, String)> {
             .sections()
             .iter()
             .find(|section| overlaps_note_segment(&section.range, segment) && has_other_section_kind(section, kind))?;
-        Some((segment.range.start, format!("section `{}` is where the {word} segment is", section.name)))
+        let what = format!("section `{}` is where the {word} segment is", section.name);
+        Some(OverlapFault { at: segment.range.start, what })
     })
 }
 

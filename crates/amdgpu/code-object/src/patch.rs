@@ -79,13 +79,14 @@ impl BytePatch {
 
     /// The new file in order: offsets and bytes; a kept part is a slice of `old`. The bytes between them are zero.
     pub fn file_parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
-        let over = self.over.iter().map(|(start, new)| (*start..*start + new.len(), Some(&new[..])));
-        let mut changes: Vec<(Range<usize>, Option<&[u8]>)> = over.collect();
-        changes.extend(self.zeros.iter().map(|range| (range.clone(), None)));
-        changes.sort_by_key(|(range, _)| range.start);
-        let mut parts: Vec<(u64, &[u8])> = Vec::with_capacity(changes.len() * 2 + 2);
+        let over = self.over.iter();
+        let over = over.map(|(start, new)| FileChange { range: *start..*start + new.len(), new: Some(new) });
+        let mut changes: Vec<FileChange<'_>> = over.collect();
+        changes.extend(self.zeros.iter().map(|range| FileChange { range: range.clone(), new: None }));
+        changes.sort_by_key(|change| change.range.start);
+        let mut parts = Vec::with_capacity(changes.len() * 2 + 2);
         let mut at = 0;
-        for (range, new) in changes {
+        for FileChange { range, new } in changes {
             parts.push((at as u64, &old[at..range.start]));
             parts.extend(new.map(|new| (range.start as u64, new)));
             at = range.end;
@@ -119,13 +120,14 @@ impl BytePatch {
             self.over.insert(zeros.start, vec![0; zeros.len()]);
         }
         let starts: Vec<usize> = self.patch_overlaps(&range).collect();
-        let mut parts: Vec<_> = starts.iter().filter_map(|start| Some((*start, self.over.remove(start)?))).collect();
-        parts.push((at, new));
-        let (start, all) = match &mut parts[..] {
-            [(at, new)] => (*at, std::mem::take(new)),
+        let parts = starts.iter().filter_map(|at| Some(PatchPart { at: *at, bytes: self.over.remove(at)? }));
+        let mut parts: Vec<PatchPart> = parts.collect();
+        parts.push(PatchPart { at, bytes: new });
+        let all = match &mut parts[..] {
+            [only] => std::mem::take(only),
             _ => join_parts(&parts),
         };
-        self.over.insert(start, all);
+        self.over.insert(all.at, all.bytes);
     }
 
     /// Zeroes that range, which must be in the kept part of the old file.
@@ -175,15 +177,36 @@ fn overlaps_erased_range(zeros: &Range<usize>, range: &Range<usize>) -> bool {
     zeros.start < range.end && range.start < zeros.end
 }
 
+/// A word of the file that gets another value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewWord {
+    /// Its position in the file.
+    pub(crate) at: usize,
+    pub(crate) value: u32,
+}
+
+/// A range of the file with its new bytes, `None` where it is erased.
+struct FileChange<'p> {
+    range: Range<usize>,
+    new: Option<&'p [u8]>,
+}
+
+/// New bytes and their place.
+#[derive(Default)]
+struct PatchPart {
+    at: usize,
+    bytes: Vec<u8>,
+}
+
 /// Joins overlapping parts; of two the later in the list counts.
-fn join_parts(parts: &[(usize, Vec<u8>)]) -> (usize, Vec<u8>) {
-    let start = parts.iter().map(|(at, _)| *at).min().unwrap_or(0);
-    let end = parts.iter().map(|(at, bytes)| at + bytes.len()).max().unwrap_or(start);
+fn join_parts(parts: &[PatchPart]) -> PatchPart {
+    let start = parts.iter().map(|part| part.at).min().unwrap_or(0);
+    let end = parts.iter().map(|part| part.at + part.bytes.len()).max().unwrap_or(start);
     let mut all = vec![0; end - start];
-    for (at, bytes) in parts {
+    for PatchPart { at, bytes } in parts {
         all[at - start..at - start + bytes.len()].copy_from_slice(bytes);
     }
-    (start, all)
+    PatchPart { at: start, bytes: all }
 }
 
 #[cfg(test)]

@@ -199,12 +199,28 @@ fn several_places(object: &CodeObject<'_>) -> Diagnostic {
     Diagnostic::error(codes::NO_ROUTE, "its metadata notes lie in several places, so they cannot grow").at_offset(at)
 }
 
+/// A table that moves.
+pub(crate) struct MovedTable {
+    /// Index of its section.
+    pub(crate) section: usize,
+    /// Its new offset.
+    pub(crate) at: usize,
+}
+
+/// A value in `.dynamic` that is the address of a table.
+#[derive(PartialEq)]
+pub(crate) struct DynamicReference {
+    /// Offset of the value in the file.
+    pub(crate) field: usize,
+    /// Index of the table's section.
+    pub(crate) section: usize,
+}
+
 /// New positions for the tables between the note and the first part that cannot move.
 pub(crate) struct RelabelLayout {
     /// From the note's start to the first part that cannot move.
     pub(crate) window: Range<usize>,
-    /// Index of each section that moves, and its new offset.
-    pub(crate) moved: Vec<(usize, usize)>,
+    pub(crate) moved: Vec<MovedTable>,
     /// Address minus offset, the same in the whole window.
     bias: u64,
 }
@@ -214,11 +230,11 @@ impl RelabelLayout {
     fn find(object: &CodeObject<'_>, place: &NotePosition, size: usize) -> Option<Self> {
         let mut layout = Self::movable_window(object, place)?;
         let mut at = place.area.start + size;
-        for (index, new) in &mut layout.moved {
-            let section = &object.sections()[*index];
+        for table in &mut layout.moved {
+            let section = &object.sections()[table.section];
             // An alignment of a damaged file may be any number.
             at = at.checked_next_multiple_of(usize::try_from(section.align.max(1)).ok()?)?;
-            *new = at;
+            table.at = at;
             at = at.checked_add(section.range.len())?;
         }
         let fits = at <= layout.window.end && place.sections.iter().all(|one| is_loaded_section_index(one, object));
@@ -239,7 +255,8 @@ impl RelabelLayout {
         let next = behind.get(tables.len()).map(|(_, section)| section.range.start)?;
         // An address of a damaged file may be any number; from here on those of the window are numbers.
         bias.checked_add(next as u64)?;
-        let moved = tables.iter().map(|(index, section)| (*index, section.range.start)).collect();
+        let moved =
+            tables.iter().map(|(index, section)| MovedTable { section: *index, at: section.range.start }).collect();
         Some(Self { window: place.area.start..next, moved, bias })
     }
 
@@ -247,7 +264,7 @@ impl RelabelLayout {
     fn is_private(&self, object: &CodeObject<'_>, place: &NotePosition) -> bool {
         let sections = object.sections();
         let moves =
-            |index: usize| self.moved.iter().any(|(moved, _)| *moved == index) || place.sections.contains(&index);
+            |index: usize| self.moved.iter().any(|moved| moved.section == index) || place.sections.contains(&index);
         let others = sections
             .iter()
             .enumerate()
@@ -262,7 +279,7 @@ impl RelabelLayout {
             [header_table_range(object, PROGRAM_HEADERS, 54, 56), header_table_range(object, SECTION_HEADERS, 58, 60)];
         self.moved
             .iter()
-            .map(|(index, _)| index)
+            .map(|moved| &moved.section)
             .chain(&place.sections)
             .all(|index| keeps_bias_in_window(*index, self, sections))
             && !others
@@ -279,15 +296,16 @@ impl RelabelLayout {
 
     /// The gaps between the tables.
     fn gaps_between_tables(&self, object: &CodeObject<'_>, place: &NotePosition) -> Vec<Range<usize>> {
-        let ends =
-            std::iter::once(place.area.end).chain(self.moved.iter().map(|(i, _)| object.sections()[*i].range.end));
-        let starts = self.moved.iter().map(|(i, _)| object.sections()[*i].range.start).chain([self.window.end]);
+        let ends = std::iter::once(place.area.end)
+            .chain(self.moved.iter().map(|moved| object.sections()[moved.section].range.end));
+        let starts =
+            self.moved.iter().map(|moved| object.sections()[moved.section].range.start).chain([self.window.end]);
         ends.zip(starts).map(|(end, start)| end..start.max(end)).collect()
     }
 
-    /// Entries of `.dynamic` that refer to a table: offset of the value, and the section. `None` where an entry could
+    /// Entries of `.dynamic` that refer to a table. `None` where an entry could
     /// be the address of something in the window without being known as one.
-    pub(crate) fn dynamic_addresses(&self, object: &CodeObject<'_>) -> Option<Vec<(usize, usize)>> {
+    pub(crate) fn dynamic_addresses(&self, object: &CodeObject<'_>) -> Option<Vec<DynamicReference>> {
         let mut found = Vec::new();
         let Some(dynamic) = object.segments().iter().find(|segment| segment.kind == elf::PT_DYNAMIC) else {
             return Some(found);
@@ -298,12 +316,12 @@ impl RelabelLayout {
             if tag == elf::DT_NULL {
                 break;
             }
-            let table = self.moved.iter().map(|(index, _)| *index).find(|index| {
+            let table = self.moved.iter().map(|moved| moved.section).find(|index| {
                 let section = &object.sections()[*index];
                 section.address == value && TABLES.contains(&(section.kind, tag))
             });
             match table {
-                Some(index) => found.push((at + 8, index)),
+                Some(section) => found.push(DynamicReference { field: at + 8, section }),
                 None if NUMBERS.contains(&tag) || !self.holds_address(value) => {}
                 None => return None,
             }
@@ -325,8 +343,8 @@ impl RelabelLayout {
     ) {
         let mut window = vec![0; self.window.len()];
         window[..new.len()].copy_from_slice(new);
-        for (index, at) in &self.moved {
-            let old = &object.bytes()[object.sections()[*index].range.clone()];
+        for MovedTable { section, at } in &self.moved {
+            let old = &object.bytes()[object.sections()[*section].range.clone()];
             window[at - self.window.start..][..old.len()].copy_from_slice(old);
         }
         out.put(self.window.start, window);
@@ -342,13 +360,13 @@ impl RelabelLayout {
                 put_word(out, section_row(object, *index) + field, value);
             }
         }
-        for (index, at) in &self.moved {
-            put_word(out, section_row(object, *index) + 16, *at as u64 + self.bias);
-            put_word(out, section_row(object, *index) + 24, *at as u64);
+        for MovedTable { section, at } in &self.moved {
+            put_word(out, section_row(object, *section) + 16, *at as u64 + self.bias);
+            put_word(out, section_row(object, *section) + 24, *at as u64);
         }
-        for (field, index) in self.dynamic_addresses(object).unwrap_or_default() {
-            let new = self.moved.iter().find(|(moved, _)| *moved == index);
-            new.into_iter().for_each(|(_, at)| put_word(out, field, *at as u64 + self.bias));
+        for DynamicReference { field, section } in self.dynamic_addresses(object).unwrap_or_default() {
+            let new = self.moved.iter().find(|moved| moved.section == section);
+            new.into_iter().for_each(|moved| put_word(out, field, moved.at as u64 + self.bias));
         }
     }
 }

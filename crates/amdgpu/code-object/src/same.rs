@@ -49,7 +49,7 @@ impl CheckedPatch<'_> {
 /// Compares; the error names the difference.
 ///
 /// # Errors
-/// A sentence.
+/// A sentence that names the first difference.
 pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     if old.bytes() == new.bytes() {
         return Ok(());
@@ -61,7 +61,7 @@ pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<
 /// the patch keeps, moves or erases are not compared again.
 ///
 /// # Errors
-/// A sentence.
+/// A sentence that names the first difference.
 pub fn same_but_for_patch(old: &CodeObject<'_>, new: &CodeObject<'_>, patch: &BytePatch) -> Result<(), String> {
     check_same(new.bytes().len() == patch.size(), "its size")?;
     compare_objects(old, new, CheckedPatch(Some(patch)))
@@ -219,10 +219,10 @@ fn moved_table_ranges(
     };
     check_same(before.window == after.window, "what follows the note")?;
     let [indices, now] =
-        [&before, &after].map(|layout| layout.moved.iter().map(|(index, _)| *index).collect::<Vec<_>>());
+        [&before, &after].map(|layout| layout.moved.iter().map(|moved| moved.section).collect::<Vec<_>>());
     check_same(indices == now, "the order of the tables after the note")?;
     let mut covered = vec![is.area.clone()];
-    covered.extend(after.moved.iter().map(|(index, _)| new.sections()[*index].range.clone()));
+    covered.extend(after.moved.iter().map(|moved| new.sections()[moved.section].range.clone()));
     covered.push(after.window.end..after.window.end);
     let gaps = covered.windows(2).map(|pair| new.bytes().get(pair[0].end..pair[1].start));
     check_same(gaps.into_iter().all(|gap| gap.is_some_and(is_zero)), "the padding after the note")?;
@@ -236,7 +236,7 @@ fn moved_table_ranges(
     }
     let (told, tells) = (before.dynamic_addresses(old), after.dynamic_addresses(new));
     check_same(told.is_some() && told == tells, "what .dynamic says")?;
-    allowed.extend(told.unwrap_or_default().into_iter().map(|(field, _)| field..field + 8));
+    allowed.extend(told.unwrap_or_default().into_iter().map(|entry| entry.field..entry.field + 8));
     Ok(allowed)
 }
 

@@ -57,10 +57,9 @@ pub fn source_frames(data: &[u8], address: u64) -> Vec<SourceFrame> {
 
 /// The scopes that hold an address, the outermost first.
 fn scopes(file: &LinesFile<'_>, address: u64) -> Result<Vec<InlinedScope>, gimli::Error> {
-    let load = |id: SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
-        Ok(Cow::Owned(linked_content(file, id.name(), true)))
-    };
-    let sections = gimli::DwarfSections::load(load)?;
+    let sections = gimli::DwarfSections::load(|id: SectionId| {
+        Ok::<_, gimli::Error>(Cow::<[u8]>::Owned(linked_content(file, id.name(), true)))
+    })?;
     let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
     let mut headers = dwarf.units();
     while let Some(header) = headers.next()? {

@@ -12,14 +12,31 @@ pub(crate) type LinesFile<'d> = ElfFile64<'d, object::LittleEndian>;
 
 /// Sections of a relocatable file lack addresses; here they get some, with this distance (log2).
 const APART: u32 = 40;
-/// `R_AMDGPU_ABS32` and `R_AMDGPU_ABS64`.
+/// The types `R_AMDGPU_ABS32` and `R_AMDGPU_ABS64`, with the bytes of their fields.
 const ABSOLUTE: [(u32, usize); 2] = [(6, 4), (3, 8)];
 
 /// The line tables of a code object.
 #[derive(Debug, Default)]
 pub struct SourceLines {
-    /// By section and offset: file and line, empty after the last instruction.
-    rows: Vec<(usize, u64, String)>,
+    /// Ascending by their places.
+    rows: Vec<LineRow>,
+}
+
+/// A place in a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SectionPlace {
+    /// Number of the section.
+    pub(crate) section: usize,
+    /// Bytes from the start of the section.
+    pub(crate) offset: u64,
+}
+
+/// The line of the instructions from a place on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct LineRow {
+    place: SectionPlace,
+    /// File and line; empty after the last instruction.
+    line: String,
 }
 
 impl SourceLines {
@@ -37,20 +54,20 @@ impl SourceLines {
     #[must_use]
     pub fn of_address(data: &[u8], address: u64) -> Option<String> {
         let file = LinesFile::parse(data).ok()?;
-        let (section, offset) = section_of_address(&file, true, address)?;
+        let SectionPlace { section, offset } = section_of_address(&file, true, address)?;
         Self::read(data).line_at(section, offset)
     }
 
     /// `file:line` of an offset in bytes in the section with that number.
     #[must_use]
     pub fn line_at(&self, section: usize, offset: u64) -> Option<String> {
-        let next = self.rows.partition_point(|row| (row.0, row.1) <= (section, offset));
-        let row = self.rows.get(next.checked_sub(1)?).filter(|row| row.0 == section)?;
-        Some(row.2.clone()).filter(|line| !line.is_empty())
+        let next = self.rows.partition_point(|row| row.place <= SectionPlace { section, offset });
+        let row = self.rows.get(next.checked_sub(1)?).filter(|row| row.place.section == section)?;
+        Some(row.line.clone()).filter(|line| !line.is_empty())
     }
 }
 
-fn read_rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
+fn read_rows(file: &LinesFile<'_>) -> Result<Vec<LineRow>, gimli::Error> {
     let linked = file.kind() != object::ObjectKind::Relocatable;
     let [tables, line_strings, strings] =
         [".debug_line", ".debug_line_str", ".debug_str"].map(|name| linked_content(file, name, linked));
@@ -61,13 +78,13 @@ fn read_rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::E
         at += header.unit_length() + usize::from(header.format().initial_length_size());
         let mut rows = program.rows();
         while let Some((header, row)) = rows.next_row()? {
-            let Some((section, offset)) = section_of_address(file, linked, row.address()) else { continue };
+            let Some(place) = section_of_address(file, linked, row.address()) else { continue };
             let name = row
                 .file(header)
                 .filter(|_| !row.end_sequence())
                 .and_then(|entry| attribute_string(entry.path_name(), &line_strings, &strings));
             let line = name.zip(row.line()).map_or(String::new(), |(name, line)| format!("{name}:{line}"));
-            all.push((section, offset, line));
+            all.push(LineRow { place, line });
         }
     }
     Ok(all)
@@ -128,12 +145,12 @@ fn is_text_section_index(
 }
 
 /// Section and offset of an address.
-pub(crate) fn section_of_address(file: &LinesFile<'_>, linked: bool, address: u64) -> Option<(usize, u64)> {
+pub(crate) fn section_of_address(file: &LinesFile<'_>, linked: bool, address: u64) -> Option<SectionPlace> {
     if !linked {
-        return Some(((address >> APART) as usize, address & ((1 << APART) - 1)));
+        return Some(SectionPlace { section: (address >> APART) as usize, offset: address & ((1 << APART) - 1) });
     }
     let section = file.sections().find(|one| text_section_holds_address(one, address))?;
-    Some((section.index().0, address - section.address()))
+    Some(SectionPlace { section: section.index().0, offset: address - section.address() })
 }
 
 fn text_section_holds_address(

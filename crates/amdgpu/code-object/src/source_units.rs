@@ -2,7 +2,7 @@
 //!
 //! Invariants: unreadable debug information gives no units, and no error. A place that two units claim lacks one.
 
-use crate::source_lines::{LinesFile, linked_content, section_of_address};
+use crate::source_lines::{LinesFile, SectionPlace, linked_content, section_of_address};
 use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
 use object::Object;
 use std::borrow::Cow;
@@ -73,11 +73,10 @@ impl SourceUnits {
 
 fn read_compile_units(file: &LinesFile<'_>) -> Result<SourceUnits, gimli::Error> {
     let linked = file.kind() != object::ObjectKind::Relocatable;
-    let load = |id: SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
+    let sections = gimli::DwarfSections::load(|id: SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
         let wanted = SECTIONS.contains(&id);
         Ok(if wanted { Cow::Owned(linked_content(file, id.name(), linked)) } else { Cow::Borrowed(&[]) })
-    };
-    let sections = gimli::DwarfSections::load(load)?;
+    })?;
     let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
     let mut found = SourceUnits::default();
     let mut headers = dwarf.units();
@@ -99,7 +98,7 @@ fn add_ranges(
 ) -> Result<(), gimli::Error> {
     let mut ranges = dwarf.unit_ranges(unit)?;
     while let Some(range) = ranges.next()? {
-        if let Some((section, start)) = section_of_address(file, linked, range.begin) {
+        if let Some(SectionPlace { section, offset: start }) = section_of_address(file, linked, range.begin) {
             let range = start..start.saturating_add(range.end - range.begin);
             rows.push(UnitRow { section, range, unit: unit_number });
         }

@@ -17,7 +17,7 @@ mod table;
 
 pub use kernel::KernelFacts;
 pub use relocation::Relocation;
-pub use starts::CodeStarts;
+pub use starts::{CodeStart, CodeStarts};
 
 use crate::CodeObject;
 use crate::elf::{Elf, ElfSectionView, ObjectKind};

@@ -12,6 +12,7 @@ use crate::descriptor::DescriptorLocation;
 use crate::kernel_descriptor::{self, KernelDescriptor};
 use crate::metadata::KernelMetadata;
 use crate::object_file::CodeObject;
+use crate::patch::NewWord;
 use hotswap_targets::{Capability, Processor, find_processor};
 use std::ops::Range;
 
@@ -82,14 +83,14 @@ fn kernel_shift(
     })
 }
 
-/// Positions in the file of COMPUTE_PGM_RSRC2 of kernels that need more user SGPRs on `target`, and its new value.
-pub(crate) fn raised_rsrc2_words(object: &CodeObject<'_>, target: &Processor) -> Vec<(usize, u32)> {
+/// COMPUTE_PGM_RSRC2 of the kernels that need more user SGPRs on `target`.
+pub(crate) fn raised_rsrc2_words(object: &CodeObject<'_>, target: &Processor) -> Vec<NewWord> {
     let raised = system_sgpr_shifts(object, target).into_iter().filter_map(|shift| {
         let mut bytes = object.bytes().get(shift.descriptor.clone())?.to_vec();
         let mut kernel = KernelDescriptor::new(&mut bytes[..], object.target_id().processor)?;
         kernel.set_field(kernel_descriptor::USER_SGPRS, u64::from(shift.raised))?;
         let word = bytes[RESOURCES2].try_into().map(u32::from_le_bytes).ok()?;
-        Some((shift.descriptor.start + RESOURCES2.start, word))
+        Some(NewWord { at: shift.descriptor.start + RESOURCES2.start, value: word })
     });
     raised.collect()
 }

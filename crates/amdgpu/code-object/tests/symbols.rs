@@ -42,7 +42,7 @@ fn by_starts(bytes: &[u8]) -> Vec<(usize, BTreeMap<usize, bool>)> {
     let code = CodeStarts::read(bytes).unwrap().into_iter().map(|code| {
         assert_eq!(code.bytes, &bytes[code.range.clone()]);
         let mut starts = BTreeMap::new();
-        code.starts.iter().for_each(|(offset, kernel)| *starts.entry(*offset).or_default() |= kernel);
+        code.starts.iter().for_each(|start| *starts.entry(start.offset).or_default() |= start.is_kernel);
         (code.range.start, starts)
     });
     code.collect()

@@ -46,11 +46,11 @@ pub struct Predicate {
 /// A processor or generic target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetRow {
-    /// As in `--offload-arch`.
+    /// The name that `--offload-arch` takes, for example `gfx90a`.
     pub name: String,
     /// All features, including implied ones, that a predicate, a step or the decoder's code queries; sorted.
-    /// `wavefrontsize32`, `wavefrontsize64` and `real-true16` are the defaults of the assembler; a decoder may request
-    /// the other setting.
+    /// `wavefrontsize32`, `wavefrontsize64` and `real-true16` are the defaults of the assembler; a decoder may
+    /// request the other setting.
     pub features: Vec<String>,
 }
 
@@ -82,6 +82,15 @@ pub struct OperandKind {
     pub class: String,
 }
 
+/// Neighbouring bits of an instruction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BitRun {
+    /// The lowest of the bits.
+    pub at: u8,
+    /// The number of bits.
+    pub width: u8,
+}
+
 /// Some bits of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPiece {
@@ -89,12 +98,19 @@ pub struct FieldPiece {
     pub at: u8,
     /// Lowest bit in the field's value.
     pub from: u8,
-    /// Number of bits.
+    /// The number of its bits.
     pub width: u8,
 }
 
+impl FieldPiece {
+    /// Whether it holds the bit of the field's value.
+    pub fn has_value_bit(&self, bit: u8) -> bool {
+        (self.from..self.from + self.width).contains(&bit)
+    }
+}
+
 /// A field of an encoding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EncodingField {
     /// Name of the operand whose value it holds (`vdst`, `src0_modifiers`).
     pub name: String,
@@ -179,7 +195,7 @@ pub struct EncodingColumn {
 }
 
 /// The variant that an image instruction is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ImageVariant {
     /// Name of the base, see [`ImageBase`].
     pub base: String,
@@ -200,6 +216,17 @@ pub struct ImageBase {
     pub properties: Vec<String>,
     /// Arguments before the coordinates.
     pub extra_arguments: u8,
-    /// Variants that exist: encoding, dwords of data, dwords of address; sorted.
-    pub variants: Vec<(String, u8, u8)>,
+    /// The forms of its variants that exist; sorted.
+    pub variants: Vec<ImageForm>,
+}
+
+/// The form of a variant of an image operation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ImageForm {
+    /// Encoding variant, for example `Gfx10NSA`.
+    pub encoding: String,
+    /// Dwords of data of this variant.
+    pub data: u8,
+    /// Dwords of address of this variant.
+    pub address: u8,
 }

@@ -83,8 +83,15 @@ impl DwordSet {
 /// Bits that are set in two sets, numbered from the first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ranks {
-    /// The bits of a word, and the number of bits before it.
-    words: Vec<(u64, u32)>,
+    words: Vec<RankedWord>,
+}
+
+/// A word of [`Ranks`].
+#[derive(Debug, Clone, Copy)]
+struct RankedWord {
+    bits: u64,
+    /// The number of bits that are set in the words before it.
+    before: u32,
 }
 
 impl Ranks {
@@ -95,24 +102,24 @@ impl Ranks {
 
     /// The number of the bit `at`, if it is set.
     pub(crate) fn rank_of_bit(&self, at: usize) -> Option<usize> {
-        let (word, before) = self.words.get(at / 64)?;
+        let RankedWord { bits, before } = *self.words.get(at / 64)?;
         let bit = 1 << (at % 64);
-        (word & bit != 0).then(|| *before as usize + (word & (bit - 1)).count_ones() as usize)
+        (bits & bit != 0).then(|| before as usize + (bits & (bit - 1)).count_ones() as usize)
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.words.last().map_or(0, |(word, before)| *before as usize + word.count_ones() as usize)
+        self.words.last().map_or(0, |word| word.before as usize + word.bits.count_ones() as usize)
     }
 
     /// The numbers of the set bits, in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
-        self.words.iter().enumerate().flat_map(|(number, (word, _))| bits_of(*word).map(move |bit| number * 64 + bit))
+        self.words.iter().enumerate().flat_map(|(number, word)| bits_of(word.bits).map(move |bit| number * 64 + bit))
     }
 }
 
-fn intersect_ranked_word((one, other): (&u64, &u64), before: &mut u32) -> (u64, u32) {
-    let word = (one & other, *before);
-    *before += word.0.count_ones();
+fn intersect_ranked_word((one, other): (&u64, &u64), before: &mut u32) -> RankedWord {
+    let word = RankedWord { bits: one & other, before: *before };
+    *before += word.bits.count_ones();
     word
 }
 

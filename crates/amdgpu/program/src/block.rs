@@ -139,10 +139,17 @@ pub(crate) struct SuccessorEdges {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PackedBlocks {
     list: Box<[PackedBlock]>,
-    /// Numbers of blocks and of the blocks at their targets where these have too many bits; ascending.
-    far: Vec<(u32, u32)>,
+    /// The successors whose numbers have too many bits, ascending by their blocks.
+    far: Vec<FarSuccessor>,
     /// Numbers of the successors of each block that ends with [`BlockExit::Table`]; ascending.
     table: Box<[u32]>,
+}
+
+/// The successor of a block at the target of its branch.
+#[derive(Debug, Clone, Copy)]
+struct FarSuccessor {
+    block: u32,
+    taken: u32,
 }
 
 /// From the lowest bit: the exit (4 bits), dwords of the last instruction (3), whether there is a successor at the
@@ -207,7 +214,7 @@ impl PackedBlocks {
             None => u32::from(link),
             Some(taken) if taken < FAR => taken,
             Some(taken) => {
-                self.far.push((number as u32, taken));
+                self.far.push(FarSuccessor { block: number as u32, taken });
                 FAR
             }
         };
@@ -261,8 +268,8 @@ impl PackedBlocks {
 
     #[cold]
     fn far_target(&self, number: u32) -> u32 {
-        let found = self.far.binary_search_by_key(&number, |far| far.0).ok();
-        found.and_then(|found| self.far.get(found)).map_or(0, |far| far.1)
+        let found = self.far.binary_search_by_key(&number, |far| far.block).ok();
+        found.and_then(|found| self.far.get(found)).map_or(0, |far| far.taken)
     }
 
     /// Number of the last block that begins at an offset or before it.
@@ -307,7 +314,7 @@ impl PackedBlocks {
 
     /// Bytes that its allocations take.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.list) + self.far.capacity() * size_of::<(u32, u32)>() + size_of_val(&*self.table)
+        size_of_val(&*self.list) + self.far.capacity() * size_of::<FarSuccessor>() + size_of_val(&*self.table)
     }
 }
 

@@ -46,6 +46,12 @@ impl CallSite {
     }
 }
 
+/// A function on the path of the walk, with the callees that it still has to visit.
+struct CalleeWalk<I> {
+    node: usize,
+    rest: I,
+}
+
 /// Groups of mutually recursive functions, callees before callers, computed without recursion.
 ///
 /// `callees` yields the functions that a function calls; all numbers are below `count`.
@@ -61,16 +67,16 @@ where
         if index[root] != 0 {
             continue;
         }
-        let mut path: Vec<(usize, I)> = Vec::new();
+        let mut path: Vec<CalleeWalk<I>> = Vec::new();
         let mut enter = Some(root);
         loop {
             if let Some(node) = enter.take() {
                 (index[node], low[node], on_stack[node]) = (next, next, true);
                 next += 1;
                 stack.push(node as u32);
-                path.push((node, callees(node)));
+                path.push(CalleeWalk { node, rest: callees(node) });
             }
-            let Some((node, rest)) = path.last_mut() else { break };
+            let Some(CalleeWalk { node, rest }) = path.last_mut() else { break };
             let node = *node;
             match rest.next() {
                 Some(callee) if index[callee as usize] == 0 => enter = Some(callee as usize),
@@ -78,7 +84,7 @@ where
                 Some(_) => {}
                 None => {
                     path.pop();
-                    if let Some((caller, _)) = path.last() {
+                    if let Some(CalleeWalk { node: caller, .. }) = path.last() {
                         low[*caller] = low[*caller].min(low[node]);
                     }
                     if low[node] == index[node] {

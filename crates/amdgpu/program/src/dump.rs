@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 /// Writes functions, entries, blocks, calls and problems, one a line; offsets are in hexadecimal.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of writing to `out`.
 pub fn dump(program: &Program<'_>, out: &mut impl Write) -> fmt::Result {
     for function in &program.functions {
         header(program, function, out)?;

@@ -75,6 +75,13 @@ pub struct Function {
     pub(crate) lost: Vec<LostAddress>,
 }
 
+/// A block on the path of a depth-first walk.
+struct DepthFirstStep {
+    block: u32,
+    /// The number of its successors that were visited.
+    next: u32,
+}
+
 impl Function {
     /// Whether everything is known about its control flow.
     #[must_use]
@@ -96,7 +103,7 @@ impl Function {
 
     /// The block with that number, of [`block_count`](Self::block_count) by offset.
     ///
-    /// # Panics
+    /// If the function lacks such a block.
     /// If it does not exist.
     #[inline]
     #[must_use]
@@ -117,7 +124,7 @@ impl Function {
 
     /// How the block with that number ends.
     ///
-    /// # Panics
+    /// If the function lacks such a block.
     /// If it does not exist.
     #[inline]
     #[must_use]
@@ -127,7 +134,7 @@ impl Function {
 
     /// Whether execution may continue after a block, or return there, along paths that are not edges of the function.
     ///
-    /// # Panics
+    /// If the function lacks such a block.
     /// If such a block does not exist.
     #[must_use]
     pub fn leaves(&self, block: usize) -> bool {
@@ -234,18 +241,18 @@ impl Function {
     pub fn reverse_postorder(&self) -> Vec<u32> {
         let mut seen = DwordSet::new(self.blocks.len());
         let mut order = Vec::with_capacity(self.blocks.len());
-        let mut stack: Vec<(u32, u32)> = Vec::new();
+        let mut stack: Vec<DepthFirstStep> = Vec::new();
         let entries = self.entries.iter().filter_map(|entry| self.block_at(entry.offset));
         for root in entries.chain(0..self.blocks.len()) {
             if !seen.set_bit(root) {
                 continue;
             }
-            stack.push((root as u32, 0));
-            while let Some((block, next)) = stack.last_mut() {
+            stack.push(DepthFirstStep { block: root as u32, next: 0 });
+            while let Some(DepthFirstStep { block, next }) = stack.last_mut() {
                 let successor = self.successors(*block as usize).get(*next as usize).copied();
                 *next += 1;
                 match successor {
-                    Some(to) if seen.set_bit(to as usize) => stack.push((to, 0)),
+                    Some(to) if seen.set_bit(to as usize) => stack.push(DepthFirstStep { block: to, next: 0 }),
                     Some(_) => {}
                     None => {
                         order.push(*block);

@@ -33,6 +33,15 @@ pub struct LoopNest {
     pub depth: Vec<u8>,
 }
 
+/// Blocks in which loops are still to be found.
+struct LoopRegion {
+    blocks: Vec<u32>,
+    /// Number of the loop that has them.
+    parent: Option<u32>,
+    /// The depth of a loop among them.
+    depth: u8,
+}
+
 impl LoopNest {
     /// The loops of a function.
     #[must_use]
@@ -43,8 +52,8 @@ impl LoopNest {
         // Each block belongs to a region: the rest of the loop being examined. 0 means none.
         let mut region = vec![1u32; count];
         let mut next_region = 2;
-        let mut work: Vec<(Vec<u32>, Option<u32>, u8)> = vec![((0..count as u32).collect(), None, 1)];
-        while let Some((blocks, parent, depth)) = work.pop() {
+        let mut work = vec![LoopRegion { blocks: (0..count as u32).collect(), parent: None, depth: 1 }];
+        while let Some(LoopRegion { blocks, parent, depth }) = work.pop() {
             for part in components(function, &region, &blocks) {
                 let is_loop = part.len() > 1 || predecessors.of_block(part[0] as usize).contains(&part[0]);
                 if !is_loop {
@@ -71,7 +80,7 @@ impl LoopNest {
                 next_region += 1;
                 nest.loops.push(Loop { headers, blocks: part, depth, parent });
                 if depth < DEEPEST && !rest.is_empty() {
-                    work.push((rest, Some(number), depth + 1));
+                    work.push(LoopRegion { blocks: rest, parent: Some(number), depth: depth + 1 });
                 }
             }
         }

@@ -30,10 +30,18 @@ pub struct Program<'a> {
     pub(crate) kernels: OnceLock<Vec<Arc<[u32]>>>,
 }
 
-/// For each function its call sites: the caller, and the call's number there.
+/// A call of a function.
+#[derive(Debug, Clone, Copy, Default)]
+struct CallerSite {
+    caller: u32,
+    /// The number of the call in the caller.
+    call: u32,
+}
+
+/// For each function the calls of it.
 #[derive(Debug)]
 struct Callers {
-    list: Vec<(u32, u32)>,
+    list: Vec<CallerSite>,
     /// Ends of the calls of each function; the next one's start there.
     ends: Vec<u32>,
 }
@@ -97,7 +105,7 @@ impl<'a> Program<'a> {
 
     /// The calls of a function from known call sites: the caller's number and the call.
     pub fn callers(&self, function: usize) -> impl Iterator<Item = (usize, &CallSite)> {
-        self.callers.calls_of(function).iter().filter_map(|(caller, call)| {
+        self.callers.calls_of(function).iter().filter_map(|CallerSite { caller, call }| {
             let site = self.functions.get(*caller as usize)?.calls.get(*call as usize)?;
             Some((*caller as usize, site))
         })
@@ -179,14 +187,14 @@ impl<'a> Program<'a> {
     /// A jump to the value that a register held at the entry is a return only where a caller puts
     /// a return address there.
     fn check_returns(&mut self) {
-        let wrong: Vec<(usize, Vec<usize>)> = (0..self.functions.len())
+        let wrong: Vec<WrongReturns> = (0..self.functions.len())
             .into_par_iter()
             .with_min_len(256)
-            .map(|number| (number, self.wrong_returns(number)))
-            .filter(|(_, blocks)| !blocks.is_empty())
+            .map(|function| WrongReturns { function, blocks: self.wrong_returns(function) })
+            .filter(|wrong| !wrong.blocks.is_empty())
             .collect();
-        for (number, blocks) in wrong {
-            let function = &mut self.functions[number];
+        for WrongReturns { function, blocks } in wrong {
+            let function = &mut self.functions[function];
             for block in blocks {
                 let offset = function.block(block).last;
                 function.blocks.forget_exit(block);
@@ -215,6 +223,13 @@ fn is_known_link_register(link: u8, links: &BTreeSet<u8>, by_convention: bool) -
     if links.is_empty() { by_convention && link == 30 } else { links.contains(&link) }
 }
 
+/// Blocks of a function that seem to return, and do not.
+struct WrongReturns {
+    /// Number of the function.
+    function: usize,
+    blocks: Vec<usize>,
+}
+
 impl Callers {
     fn of(functions: &[Function]) -> Self {
         let mut ends = vec![0u32; functions.len()];
@@ -226,11 +241,11 @@ impl Callers {
             // Starts of the lists, until the lists are filled.
             all += std::mem::replace(end, all);
         }
-        let mut list = vec![(0, 0); all as usize];
+        let mut list = vec![CallerSite::default(); all as usize];
         for (caller, function) in functions.iter().enumerate() {
             for (number, call) in function.calls.iter().enumerate() {
                 if let Some(callee) = known_callee_index(call) {
-                    list[ends[callee] as usize] = (caller as u32, number as u32);
+                    list[ends[callee] as usize] = CallerSite { caller: caller as u32, call: number as u32 };
                     ends[callee] += 1;
                 }
             }
@@ -238,7 +253,7 @@ impl Callers {
         Self { list, ends }
     }
 
-    fn calls_of(&self, function: usize) -> &[(u32, u32)] {
+    fn calls_of(&self, function: usize) -> &[CallerSite] {
         let start = function.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(function).copied().unwrap_or(start);
         self.list.get(start as usize..end as usize).unwrap_or_default()

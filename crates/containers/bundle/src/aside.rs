@@ -19,15 +19,22 @@ pub const STREAMED_FROM: u64 = 8 << 20;
 /// Bytes that are copied at once.
 const BLOCK: usize = 1 << 20;
 
-/// The content in an unnamed file, and whether the hash in the header is its; `None` where it is small or damaged, and where
-/// no file can be made: then it is unpacked in memory, or refused there.
-pub(crate) fn unpack_to_file(bytes: &[u8], header: &CcobHeader) -> Option<(EntryBytes<'static>, bool)> {
+/// The content of a compressed bundle in an unnamed file.
+pub(crate) struct UnpackedFile {
+    pub(crate) bytes: EntryBytes<'static>,
+    /// Whether the hash in the header is that of the content.
+    pub(crate) has_stated_hash: bool,
+}
+
+/// Unpacks a bundle into a file; `None` where it is small or damaged, and where no file can be made: then it is unpacked in
+/// memory, or refused there.
+pub(crate) fn unpack_to_file(bytes: &[u8], header: &CcobHeader) -> Option<UnpackedFile> {
     let mut hash = ContentHash::default();
-    let content = unpack_streamed(bytes, header, |part| {
+    let bytes = unpack_streamed(bytes, header, |part| {
         hash.add(part);
         true
     })?;
-    Some((content, header.has_hash(hash)))
+    Some(UnpackedFile { bytes, has_stated_hash: header.has_hash(hash) })
 }
 
 /// As [`unpack`], where each part of the content is that of the draft; `None` otherwise, too.
@@ -54,7 +61,7 @@ fn unpack_streamed(bytes: &[u8], header: &CcobHeader, next: impl FnMut(&[u8]) ->
 /// As [`ccob::compress`], of a draft, which is laid out in a file.
 ///
 /// # Errors
-/// As [`ccob::compress`].
+/// The same as those of [`ccob::compress`].
 pub(crate) fn pack_in_file(draft: &FileRope<'_>, how: Compression) -> Option<Result<Vec<u8>, Diagnostic>> {
     let content = laid_out(draft).ok()?;
     Some(content.while_released(|| ccob::compress_releasing(&content, how, &|one| release_content_part(one, &content))))

@@ -12,7 +12,7 @@ use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceCon
 use crate::draft::FileRope;
 use crate::elf::SectionTable;
 use crate::image::ImageKind;
-use crate::record_block;
+use crate::record_block::{self, FoundBlock};
 use hotswap_report::{Diagnostic, codes};
 
 /// A file that is a code object, linked or relocatable.
@@ -69,7 +69,7 @@ pub fn with_record(code: &[u8], payload: &[u8]) -> Result<Vec<u8>, Diagnostic> {
 /// [`codes::MALFORMED`] or [`codes::UNKNOWN_FORMAT`] for a damaged record.
 pub fn split_record(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), Diagnostic> {
     let Some(end) = end_of_elf(bytes) else { return Ok((bytes, None)) };
-    let Some((payload, _)) = record_block::find_block(bytes, end)? else { return Ok((bytes, None)) };
+    let Some(FoundBlock { payload, .. }) = record_block::find_block(bytes, end)? else { return Ok((bytes, None)) };
     let code = slice(bytes, 0, end).unwrap_or(bytes);
     Ok((code, slice(bytes, payload.start, payload.end - payload.start)))
 }

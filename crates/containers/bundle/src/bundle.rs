@@ -7,7 +7,8 @@ use crate::aside;
 use crate::bytes::{EntryBytes, malformed_at};
 use crate::ccob::{self, CcobHeader, Compression, UnpackedContent};
 use crate::draft::FileRope;
-use crate::{magic, plain};
+use crate::magic;
+use crate::plain::{self, EntrySize};
 use hotswap_files::MemoryLender;
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
@@ -63,7 +64,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// As [`parse`], but a wrong hash is only reported ([`Bundle::hash`]), as other readers ignore it.
 ///
 /// # Errors
-/// As for [`parse`].
+/// The same as those of [`parse`].
 pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
     let mut unpacked = is_compressed(bytes).then(|| UnpackedContent::unpack_bundle(bytes));
     ccob::compare_hashes(unpacked.iter_mut().flatten().collect());
@@ -74,7 +75,7 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// take one after the other. All contents are in memory at once, in a piece of `lender`'s if there is one.
 ///
 /// # Errors
-/// As for [`parse`].
+/// The same as those of [`parse`].
 pub fn parse_all_lenient<'b>(
     bundles: &[&'b [u8]],
     lender: Option<&'static MemoryLender>,
@@ -115,13 +116,13 @@ fn parse_plain(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// memory after [`Bundle::release`], and [`Bundle::to_bytes`] compresses a stream.
 ///
 /// # Errors
-/// As for [`parse`].
+/// The same as those of [`parse`].
 pub fn parse_aside(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
     let header = if bytes.starts_with(magic::COMPRESSED) { Some(ccob::read_header(bytes)?) } else { None };
     if let Some(header) = header
-        && let Some((content, true)) = aside::unpack_to_file(bytes, &header)
+        && let Some(content) = aside::unpack_to_file(bytes, &header).filter(|content| content.has_stated_hash)
     {
-        return from_content(bytes, &header, &content, true);
+        return from_content(bytes, &header, &content.bytes, true);
     }
     // Damage is reported by the other reader.
     parse(bytes)
@@ -143,11 +144,25 @@ fn from_content<'a>(
     Ok((Bundle { compression: Some(header.compression), hash, ..bundle }, raw.len()))
 }
 
+impl BundleEntry<'_> {
+    /// Its ID and its size.
+    pub fn id_and_size(&self) -> EntrySize {
+        (self.id.clone(), self.data.len() as u64)
+    }
+}
+
+/// The contents of a bundle, each owned.
+pub(crate) struct BundleParts<'a> {
+    pub(crate) entries: Vec<BundleEntry<'a>>,
+    /// The payload of HotSwap's record.
+    pub(crate) record: Option<EntryBytes<'a>>,
+    pub(crate) hash: HashState,
+}
+
 /// The table of a bundle, without the bytes of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleSummary {
-    /// Entry IDs and sizes.
-    entries: Vec<(String, usize)>,
+    entries: Vec<EntrySize>,
     record: Option<Vec<u8>>,
 }
 
@@ -207,7 +222,7 @@ impl<'a> Bundle<'a> {
         self.entries.iter().find(|entry| entry.id == id)
     }
 
-    /// Appends an entry.
+    /// Appends an entry after all others.
     ///
     /// # Errors
     /// [`codes::INTERNAL`] where the ID exists already.
@@ -257,9 +272,8 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// Entries, record payload and state of the hash.
-    pub(crate) fn into_parts(self) -> (Vec<BundleEntry<'a>>, Option<EntryBytes<'a>>, HashState) {
-        (self.entries, self.record, self.hash)
+    pub(crate) fn into_parts(self) -> BundleParts<'a> {
+        BundleParts { entries: self.entries, record: self.record, hash: self.hash }
     }
 
     /// Its compression; `None` for a plain bundle.
@@ -316,7 +330,7 @@ impl<'a> Bundle<'a> {
     /// their originals: those bytes are shared, too. Compressed data is in memory.
     ///
     /// # Errors
-    /// As for [`Bundle::to_bytes`].
+    /// The same as those of [`Bundle::to_bytes`].
     pub fn to_draft(&self, like: &[(String, EntryBytes<'a>)]) -> Result<FileRope<'a>, Diagnostic> {
         match (self.is_input(), self.compression) {
             (true, _) => Ok(FileRope::from(self.raw)),
@@ -337,7 +351,7 @@ impl<'a> Bundle<'a> {
 
     /// Its expected summary after it is written.
     pub fn summary(&self) -> BundleSummary {
-        let entries = self.entries.iter().map(|entry| (entry.id.clone(), entry.data.len())).collect();
+        let entries = self.entries.iter().map(BundleEntry::id_and_size).collect();
         BundleSummary { entries, record: self.record().map(<[u8]>::to_vec) }
     }
 
@@ -378,7 +392,7 @@ impl<'a> Bundle<'a> {
     /// The bundle laid out again, not compressed.
     ///
     /// # Errors
-    /// As for [`Bundle::to_bytes`].
+    /// The same as those of [`Bundle::to_bytes`].
     pub fn to_plain_bytes(&self) -> Result<Vec<u8>, Diagnostic> {
         self.plain_draft(&[])?.try_to_vec().ok_or_else(plain::too_large)
     }

@@ -17,7 +17,8 @@ use crate::inflate::{
     CompressionMethod, compressed_size, inflate_beginning, inflate_exactly, inflate_in_place, inflate_part,
 };
 use crate::magic::COMPRESSED;
-use crate::{md5_lanes, plain};
+use crate::md5_lanes;
+use crate::plain::{self, EntrySize};
 use hotswap_files::MemoryLender;
 use hotswap_report::{Diagnostic, codes};
 use md5::{Digest, Md5};
@@ -207,7 +208,7 @@ pub(crate) fn checked_payload<'b>(bytes: &'b [u8], header: &CcobHeader) -> Resul
 
 /// The entry table, read from the first bytes of the content. `None` where they do not hold all of it, or where
 /// something follows the last entry: then the whole has to be read.
-pub(crate) fn read_table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+pub(crate) fn read_table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec<EntrySize>>, Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed_at("the compressed bundle is cut off", header.payload))?;
     let start = inflate_beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));
@@ -215,7 +216,7 @@ pub(crate) fn read_table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec
         return Ok(None);
     }
     let table = plain::read_table(&start, header.uncompressed)?;
-    Ok(table.filter(|(_, end)| *end == header.uncompressed).map(|(entries, _)| entries))
+    Ok(table.filter(|table| table.end == header.uncompressed).map(|table| table.entries))
 }
 
 /// One entry, decompressed no further than its end; the hash is not compared. `None` where the table does not tell its
@@ -295,7 +296,7 @@ fn compression_error(error: std::io::Error) -> Diagnostic {
 /// The payload with its header.
 ///
 /// # Errors
-/// As for [`compress`].
+/// The same as those of [`compress`].
 fn frame_payload(mut payload: Vec<u8>, hash: [u8; 8], plain: u64, how: Compression) -> Result<Vec<u8>, Diagnostic> {
     // V2 has 32 bits for both sizes; a V1 header would make HIP read past the end.
     let short_plain = u32::try_from(plain).ok().filter(|_| how.version == 2);

@@ -33,7 +33,7 @@ const CLASS_STATIC: u8 = 3;
 const ALIGNMENT: u64 = 16;
 /// `IMAGE_SCN_LNK_NRELOC_OVFL`, with 65535 relocations: their number is in the first of them.
 const MANY_RELOCATIONS: u32 = 0x0100_0000;
-/// `IMAGE_SCN_CNT_UNINITIALIZED_DATA`.
+/// The section flag `IMAGE_SCN_CNT_UNINITIALIZED_DATA`: no bytes in the file.
 const UNINITIALIZED: u32 = 0x80;
 
 /// Whether `bytes` begin as a COFF object for Windows on x86-64 or AArch64.
@@ -85,6 +85,14 @@ fn is_replaced_section(section: &&CoffSection, offset: u64) -> bool {
     section.offset == offset && section.size > 0
 }
 
+/// The place of a symbol.
+struct SymbolPlace {
+    /// Number of its section, from 1.
+    section: u16,
+    /// Its offset in the section.
+    value: u32,
+}
+
 impl<'a> CoffObject<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
         let count = u64::from(u16_at(bytes, 2).ok_or_else(truncated_header_error)?);
@@ -134,19 +142,18 @@ impl<'a> CoffObject<'a> {
         inside && parts.windows(2).all(|pair| pair[0].end <= pair[1].start)
     }
 
-    /// Section and value of a symbol.
-    fn section_and_value(&self, number: u64) -> Option<(u16, u32)> {
+    fn symbol_place(&self, number: u64) -> Option<SymbolPlace> {
         let at = self.symbols + number * SYMBOL;
         if number >= self.symbol_count {
             return None;
         }
-        Some((u16_at(self.bytes, at + 12)?, u32_at(self.bytes, at + 8)?))
+        Some(SymbolPlace { section: u16_at(self.bytes, at + 12)?, value: u32_at(self.bytes, at + 8)? })
     }
 
     /// Offsets of the auxiliary records that state the section's length. Rejects symbols that are parts of it.
     fn section_length_fields(&self, index: usize) -> Result<Vec<u64>, Diagnostic> {
         let (mut found, mut number) = (Vec::new(), 0);
-        while let Some((section, value)) = self.section_and_value(number) {
+        while let Some(SymbolPlace { section, value }) = self.symbol_place(number) {
             let at = self.symbols + number * SYMBOL;
             let [class, auxiliary] = [16, 17].map(|field| slice(self.bytes, at + field, 1).map_or(0, |byte| byte[0]));
             let auxiliary = u64::from(auxiliary);
@@ -173,7 +180,7 @@ impl<'a> CoffObject<'a> {
                 let symbol = u32_at(self.bytes, at + 4).ok_or_else(|| truncated_relocation_error(at))?;
                 let kind = u16_at(self.bytes, at + 8).ok_or_else(|| truncated_relocation_error(at))?;
                 let inside =
-                    self.section_and_value(u64::from(symbol)).is_some_and(|(found, _)| usize::from(found) == index + 1);
+                    self.symbol_place(u64::from(symbol)).is_some_and(|found| usize::from(found.section) == index + 1);
                 let place =
                     section.offset + u64::from(u32_at(self.bytes, at).ok_or_else(|| truncated_relocation_error(at))?);
                 let is_start = match ADDR64.contains(&kind) {

@@ -9,6 +9,7 @@
 use crate::bundle::HashState;
 use crate::bytes::EntryBytes;
 use crate::image::ImageKind;
+use crate::plain::EntrySize;
 use hotswap_report::Diagnostic;
 use std::fmt;
 
@@ -75,7 +76,7 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
     /// A damaged header, or a size beyond the end of `bytes`.
     fn extent(&self, bytes: &[u8]) -> Result<(ContainerForm, usize), Diagnostic>;
 
-    /// Reads the container.
+    /// Reads the container that [`Self::extent`] has found.
     ///
     /// # Errors
     /// Damage, or a version that is not known.
@@ -101,7 +102,7 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
         None
     }
 
-    fn table(&self, _bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+    fn table(&self, _bytes: &[u8]) -> Result<Option<Vec<EntrySize>>, Diagnostic> {
         Ok(None)
     }
 }
@@ -179,7 +180,7 @@ impl<'a> FoundContainer<'a> {
     ///
     /// # Errors
     /// As for [`FoundContainer::read`], but damage further on is not detected.
-    pub fn table(&self) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+    pub fn table(&self) -> Result<Option<Vec<EntrySize>>, Diagnostic> {
         self.format.table(self.bytes).map_err(|error| error.in_entry(self.place.to_string()))
     }
 
@@ -187,7 +188,7 @@ impl<'a> FoundContainer<'a> {
     /// neither the hash nor what follows is checked. `None` where the whole must be read.
     ///
     /// # Errors
-    /// As for [`FoundContainer::read`].
+    /// The same as those of [`FoundContainer::read`].
     pub fn entry(&self, number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
         self.format.entry(self.bytes, number).map_err(|error| error.in_entry(self.place.to_string()))
     }

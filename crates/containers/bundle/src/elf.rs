@@ -12,7 +12,7 @@ pub(crate) const SECTION_HEADER: u64 = 64;
 pub(crate) const SHT_PROGBITS: u32 = 1;
 pub(crate) const SHT_SYMTAB: u32 = 2;
 pub(crate) const SHT_NOBITS: u32 = 8;
-/// Type of `.llvm.offloading`.
+/// The type of section `.llvm.offloading`, `SHT_LLVM_OFFLOADING`.
 pub(crate) const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 /// Size of a symbol.
 pub(crate) const SYMBOL: u64 = 24;

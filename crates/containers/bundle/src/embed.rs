@@ -21,6 +21,7 @@ use crate::magic::{OFFLOAD_BINARY, is_bundle};
 use crate::offload_binary;
 use hotswap_report::{Diagnostic, codes};
 use object::{Object, ObjectSection};
+use std::ops::Range;
 
 /// Section of OffloadBinaries in objects.
 const OFFLOADING: &str = ".llvm.offloading";
@@ -39,7 +40,7 @@ pub fn embed_containers(file: &[u8], exchanges: &[BundleReplacement<'_>]) -> Res
 /// As [`embed`], before it is written: large parts are not copied. The writer calls [`verify`] on the result.
 ///
 /// # Errors
-/// As for [`embed`].
+/// The same as those of [`embed`].
 pub fn draft_with_exchanges<'a>(
     file: &'a [u8],
     exchanges: &'a [BundleReplacement<'a>],
@@ -94,26 +95,27 @@ fn no_place(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, what).advise(advice)
 }
 
-type EmbedRange = (usize, usize);
+/// A function that finds the ranges of the containers in a section.
+type ContainerRanges = fn(&[u8]) -> Result<Vec<Range<usize>>, Diagnostic>;
 
-/// Start and size of each bundle.
-fn bundle_ranges(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
+/// The range of each bundle.
+fn bundle_ranges(content: &[u8]) -> Result<Vec<Range<usize>>, Diagnostic> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(start) = next_start(content, at)? {
         let size = bundle_size(&content[start..])?;
-        found.push((start, size));
+        found.push(start..start + size);
         at = start + size;
     }
     Ok(found)
 }
 
-/// Start and size of each OffloadBinary.
-fn binary_ranges(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
+/// The range of each OffloadBinary.
+fn binary_ranges(content: &[u8]) -> Result<Vec<Range<usize>>, Diagnostic> {
     let (mut found, mut at) = (Vec::new(), 0);
     while content.get(at..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
         let (_, size) = offload_binary::binary_extent(&content[at..])
             .map_err(|error| crate::bytes::shift_offset(error, at as u64))?;
-        found.push((at, size as usize));
+        found.push(at..at + size as usize);
         at = (at + size as usize).next_multiple_of(offload_binary::ALIGNMENT as usize);
     }
     Ok(found)
@@ -124,18 +126,17 @@ fn join_containers<'a>(
     content: &'a [u8],
     exchanges: &[BundleReplacement<'a>],
     alignment: u64,
-    parts: fn(&[u8]) -> Result<Vec<EmbedRange>, Diagnostic>,
+    ranges: ContainerRanges,
 ) -> Result<FileRope<'a>, Diagnostic> {
-    let parts = parts(content)?;
+    let parts = ranges(content)?;
     if let Some(lost) = exchanges.iter().find(|one| starts_no_part(one, &parts)) {
         let what = format!("no container begins at offset {:#x}", lost.offset);
         return Err(Diagnostic::error(codes::NOT_FOUND, what));
     }
     let mut out = FileRope::default();
-    for (start, size) in parts {
-        let exchange = exchanges.iter().find(|exchange| exchange.offset == start as u64);
-        let part = exchange
-            .map_or(DraftContent::Old(&content[start..start + size]), |exchange| DraftContent::New(&exchange.new));
+    for range in parts {
+        let exchange = exchanges.iter().find(|exchange| exchange.offset == range.start as u64);
+        let part = exchange.map_or(DraftContent::Old(&content[range]), |exchange| DraftContent::New(&exchange.new));
         if part.size() > 0 {
             out.pad_to(out.size().next_multiple_of(alignment));
             part.append_to(&mut out);
@@ -147,8 +148,8 @@ fn join_containers<'a>(
     Ok(out)
 }
 
-fn starts_no_part(exchange: &&BundleReplacement, parts: &[(usize, usize)]) -> bool {
-    !parts.iter().any(|(start, _)| *start as u64 == exchange.offset)
+fn starts_no_part(exchange: &&BundleReplacement, parts: &[Range<usize>]) -> bool {
+    !parts.iter().any(|part| part.start as u64 == exchange.offset)
 }
 
 /// A relocatable object: one section holds all of them. Returns its name and its new content.
@@ -226,7 +227,7 @@ pub fn verify_exchanges(file: &[u8], exchanges: &[BundleReplacement<'_>], change
 /// As [`verify`], where the contents are partly known already.
 ///
 /// # Errors
-/// As for [`verify`].
+/// The same as those of [`verify`].
 pub fn verify_with(
     file: &[u8],
     exchanges: &[BundleReplacement<'_>],

@@ -32,7 +32,7 @@ pub struct EntryId {
 }
 
 impl EntryId {
-    /// Splits an ID.
+    /// Splits an ID into its components.
     ///
     /// Bundles of clang 13 and older have three components in the triple: a last component that begins with `gfx` is
     /// the target ID then.

@@ -3,9 +3,11 @@
 //! Each object file contributes one bundle; the linker aligns the next one to 4096 and fills with zeros. The walk uses
 //! the size of each bundle and skips zeros, never searching for a magic.
 
+use crate::bundle::BundleParts;
 use crate::bytes::{shift_offset, u32_at};
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use crate::magic::{self, is_bundle};
+use crate::plain::EntrySize;
 use crate::{Bundle, ccob, parse, parse_lenient};
 use hotswap_report::{Diagnostic, codes};
 
@@ -108,7 +110,7 @@ impl ContainerFormat for BundleFormat {
 
     fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
         let (bundle, _) = parse_lenient(found.bytes)?;
-        let (entries, record, hash) = bundle.into_parts();
+        let BundleParts { entries, record, hash } = bundle.into_parts();
         let images = entries.into_iter().map(|entry| ContainerImage::new(Some(entry.id), entry.data)).collect();
         Ok(DeviceContents { record, hash, ..found.device(images) })
     }
@@ -124,7 +126,7 @@ impl ContainerFormat for BundleFormat {
         ccob::read_header(bytes).and_then(|header| ccob::decompress_entry(bytes, &header, number))
     }
 
-    fn table(&self, bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+    fn table(&self, bytes: &[u8]) -> Result<Option<Vec<EntrySize>>, Diagnostic> {
         if !bytes.starts_with(magic::COMPRESSED) {
             return Ok(None);
         }

@@ -33,6 +33,14 @@ const FORMATS: &[SignatureRow] = &[
            "HotSwap does not change them: MIOpen compiles what its cache does not hold; single kernels are rows of `kern_db`, compressed by bzip2"),
 ];
 
+/// The format of files that [`is_tensile`] recognises.
+const TENSILE_FORMAT: SignatureRow = format(
+    0,
+    b"",
+    "it is a MessagePack file of Tensile (.dat), which names kernels and holds no code",
+    "its code is in the .co and .hsaco files next to it: name those",
+);
+
 /// Strings in the maps that Tensile writes: libraries of rocBLAS and hipBLASLt.
 const TENSILE: [&[u8]; 4] = [b"solutions", b"library", b"co_path", b"TensileL"];
 /// The strings are near the start, where they are keys.
@@ -41,14 +49,8 @@ const NEAR: usize = 64 << 10;
 /// Reports the format, if the file is of one of these.
 pub(crate) fn report_foreign_format(bytes: &[u8]) -> Option<Diagnostic> {
     let found = FORMATS.iter().find(|format| bytes.get(format.offset..).is_some_and(|at| at.starts_with(format.magic)));
-    let (what, advice) = found.map(|format| (format.what, format.advice)).or_else(|| tensile_format_advice(bytes))?;
-    Some(Diagnostic::error(codes::NOT_FOUND, what).advise(advice))
-}
-
-fn tensile_format_advice(bytes: &[u8]) -> Option<(&str, &str)> {
-    let advice = "its code is in the .co and .hsaco files next to it: name those";
-    is_tensile(bytes)
-        .then_some(("it is a MessagePack file of Tensile (.dat), which names kernels and holds no code", advice))
+    let found = found.or_else(|| is_tensile(bytes).then_some(&TENSILE_FORMAT))?;
+    Some(Diagnostic::error(codes::NOT_FOUND, found.what).advise(found.advice))
 }
 
 /// A Debian package is an archive of `ar` with compressed members.

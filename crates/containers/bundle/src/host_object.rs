@@ -17,6 +17,7 @@ use crate::elf::{SHT_LLVM_OFFLOADING, SHT_NOBITS, SHT_PROGBITS, SectionHeader, S
 use crate::fatbin::walk_fatbin;
 use hotswap_report::{Diagnostic, codes};
 use object::SectionIndex;
+use verify::PlannedSection;
 
 /// Section that holds the bundles.
 pub(crate) const SECTION: &str = ".hip_fatbin";
@@ -107,10 +108,14 @@ pub(crate) fn verify_section(
     (name, new): (&str, &FileRope<'_>),
     known: DraftFacts,
 ) -> Result<(), Diagnostic> {
-    let is_new = |found: &[u8]| DraftContent::New(new).equals_content(found, known);
     let parsed = ElfObject::read(object, name)?;
     let section = SectionIndex(parsed.fatbin.unwrap_or_default());
-    match verify::check_object(object, changed, (section, new.size(), &is_new)) {
+    let planned = PlannedSection {
+        index: section,
+        size: new.size(),
+        is_content: &|found| DraftContent::New(new).equals_content(found, known),
+    };
+    match verify::check_object(object, changed, planned) {
         Err(_) if !parsed.sections.are_apart(object) => Err(malformed_at("sections overlap or leave the file", 40)),
         result => result,
     }
@@ -122,7 +127,8 @@ pub(crate) fn no_place(what: impl Into<String>) -> Diagnostic {
 
 /// Compares an object with itself before that section got that content.
 pub(crate) fn verify_exchange(old: &[u8], new: &[u8], section: SectionIndex, content: &[u8]) -> Result<(), Diagnostic> {
-    verify::check_object(old, new, (section, content.len() as u64, &|found| found == content))
+    let size = content.len() as u64;
+    verify::check_object(old, new, PlannedSection { index: section, size, is_content: &|found| found == content })
 }
 
 impl<'a> ElfObject<'a> {

@@ -23,6 +23,7 @@
 //! manifests (`.kpm`).
 
 use crate::Bundle;
+use crate::bundle::BundleParts;
 use crate::bytes::{EntryBytes, malformed_at, slice, u32_at, u64_at};
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use crate::draft::FileRope;
@@ -66,11 +67,14 @@ struct ArchivedBinary<'a> {
     record: Option<Vec<u8>>,
 }
 
+/// The content of a map of MessagePack.
+type TableKeys = Vec<(Value, Value)>;
+
 #[derive(Debug, Clone)]
 pub struct KernelArchive<'a> {
     raw: &'a [u8],
     /// The table's keys that are not derived from the code objects, in their order.
-    keys: Vec<(Value, Value)>,
+    keys: TableKeys,
     scheme: ArchiveScheme,
     binaries: Vec<ArchivedBinary<'a>>,
     changed: bool,
@@ -86,7 +90,7 @@ fn unknown_archive(what: String) -> Diagnostic {
 }
 
 impl<'a> KernelArchive<'a> {
-    /// Reads an archive.
+    /// Reads an archive with its table.
     ///
     /// # Errors
     /// [`codes::UNKNOWN_FORMAT`] for another version, scheme or kind of code; [`codes::MALFORMED`] for damage.
@@ -105,7 +109,7 @@ impl<'a> KernelArchive<'a> {
             .map_err(|error| if error.place.offset.is_some() { error } else { error.at_offset(at) })
     }
 
-    fn of_table(bytes: &'a [u8], mut keys: Vec<(Value, Value)>) -> Result<Self, Diagnostic> {
+    fn of_table(bytes: &'a [u8], mut keys: TableKeys) -> Result<Self, Diagnostic> {
         if let Some(version) = find_key(&keys, "format_version").filter(|version| version.as_u64() != Some(1)) {
             return Err(unknown_archive(format!("format {version} of the kernel archive's table")));
         }
@@ -232,7 +236,7 @@ impl<'a> KernelArchive<'a> {
             if self.scheme == ArchiveScheme::Zstd {
                 content.push((kernel.stored.len() as u32).to_le_bytes().to_vec());
             }
-            places.push((content.size(), kernel.stored.len() as u64));
+            places.push(StoredPlace { offset: content.size(), size: kernel.stored.len() as u64 });
             content.push(kernel.stored.clone());
         }
         let end = content.size();
@@ -243,7 +247,7 @@ impl<'a> KernelArchive<'a> {
     }
 
     /// The MessagePack of the table.
-    fn table_bytes(&self, places: &[(u64, u64)], end: u64) -> Result<Vec<u8>, Diagnostic> {
+    fn table_bytes(&self, places: &[StoredPlace], end: u64) -> Result<Vec<u8>, Diagnostic> {
         let mut keys = self.keys.clone();
         let mut targets: Vec<&str> =
             self.binaries.iter().flat_map(|binary| &binary.kernels).map(|kernel| kernel.target.as_str()).collect();
@@ -267,7 +271,7 @@ impl<'a> KernelArchive<'a> {
         keys.push(("toc".into(), Value::Map(binaries)));
         match self.scheme {
             ArchiveScheme::Stored => {
-                keys.push(("blobs".into(), Value::Array(places.iter().map(blob_map).collect())));
+                keys.push(("blobs".into(), Value::Array(places.iter().map(StoredPlace::blob_map).collect())));
             }
             ArchiveScheme::Zstd => {
                 keys.push(("zstd_offset".into(), FIRST.into()));
@@ -307,8 +311,16 @@ impl<'a> KernelArchive<'a> {
     }
 }
 
-fn blob_map((offset, size): &(u64, u64)) -> Value {
-    Value::Map(vec![("offset".into(), (*offset).into()), ("size".into(), (*size).into())])
+/// Where a kernel's code is in the file.
+struct StoredPlace {
+    offset: u64,
+    size: u64,
+}
+
+impl StoredPlace {
+    fn blob_map(&self) -> Value {
+        Value::Map(vec![("offset".into(), self.offset.into()), ("size".into(), self.size.into())])
+    }
 }
 
 fn truncated_header_error() -> Diagnostic {
@@ -332,7 +344,7 @@ fn archive_difference_error(name: &str) -> Diagnostic {
 }
 
 /// The keys of the table, which is one map and ends with the file.
-fn read_table(mut bytes: &[u8]) -> Result<Vec<(Value, Value)>, Cow<'static, str>> {
+fn read_table(mut bytes: &[u8]) -> Result<TableKeys, Cow<'static, str>> {
     let value = rmpv::decode::read_value(&mut bytes).map_err(|error| format!("the table does not decode: {error}"))?;
     if !bytes.is_empty() {
         return Err("bytes follow the table of the kernel archive".into());
@@ -343,11 +355,11 @@ fn read_table(mut bytes: &[u8]) -> Result<Vec<(Value, Value)>, Cow<'static, str>
     }
 }
 
-fn find_key<'k>(keys: &'k [(Value, Value)], name: &str) -> Option<&'k Value> {
+fn find_key<'k>(keys: &'k TableKeys, name: &str) -> Option<&'k Value> {
     keys.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
 }
 
-fn number_of_key(keys: &[(Value, Value)], name: &str) -> Result<u64, Diagnostic> {
+fn number_of_key(keys: &TableKeys, name: &str) -> Result<u64, Diagnostic> {
     find_key(keys, name).and_then(Value::as_u64).ok_or_else(|| missing_number_error(name))
 }
 
@@ -355,7 +367,7 @@ fn missing_number_error(name: &str) -> Diagnostic {
     malformed_at(format!("the table of the kernel archive has no number {name}"), 0)
 }
 
-fn stored_places<'a>(bytes: &'a [u8], keys: &[(Value, Value)]) -> Result<Vec<&'a [u8]>, Diagnostic> {
+fn stored_places<'a>(bytes: &'a [u8], keys: &TableKeys) -> Result<Vec<&'a [u8]>, Diagnostic> {
     let blobs = find_key(keys, "blobs").and_then(Value::as_array).ok_or_else(missing_blobs_error)?;
     let places = blobs.iter().map(|blob| {
         let fields = blob.as_map().ok_or_else(missing_blobs_error)?;
@@ -373,7 +385,7 @@ fn blob_outside_error(size: u64, offset: u64) -> Diagnostic {
     malformed_at(format!("a code object has {size:#x} bytes, outside of the file"), offset)
 }
 
-fn frame_places<'a>(bytes: &'a [u8], keys: &[(Value, Value)]) -> Result<Vec<&'a [u8]>, Diagnostic> {
+fn frame_places<'a>(bytes: &'a [u8], keys: &TableKeys) -> Result<Vec<&'a [u8]>, Diagnostic> {
     let (start, size) = (number_of_key(keys, "zstd_offset")?, number_of_key(keys, "zstd_size")?);
     let frames = slice(bytes, start, size).ok_or_else(|| truncated_frames_error(start))?;
     let count = u32_at(frames, 0).ok_or_else(|| truncated_frames_error(start))?;
@@ -457,7 +469,7 @@ impl ContainerFormat for ArchivedBinaries {
 
     fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
         let archive = KernelArchive::parse(found.bytes)?;
-        let (entries, record, _) = archive.bundle(found.part_name())?.into_parts();
+        let BundleParts { entries, record, .. } = archive.bundle(found.part_name())?.into_parts();
         let plain_size = entries.iter().map(|entry| entry.data.len() as u64).sum();
         let images = entries.into_iter().map(|entry| ContainerImage::new(Some(entry.id), entry.data)).collect();
         Ok(DeviceContents { record, plain_size, ..found.device(images) })

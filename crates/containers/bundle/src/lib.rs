@@ -58,5 +58,5 @@ pub use kernel_archive::{KernelArchive, is_kernel_archive};
 pub use magic::is_bundle;
 pub use md5_lanes::LANES as SIDE_BY_SIDE;
 pub use offload_binary::{OffloadBinary, OffloadImage};
-pub use plain::{ALIGNMENT, TABLE_LIMIT};
+pub use plain::{ALIGNMENT, EntrySize, TABLE_LIMIT};
 pub use unit_reference::{BitcodeUnit, UnitReference, add_unit_reference, read_bitcode_unit};

@@ -53,8 +53,8 @@ pub(crate) fn read_plain<'a>(bytes: &EntryBytes<'a>) -> Result<PlainBundle<'a>, 
     check_outside_table(&entries, &offsets, at)?;
     let end = end.max(at);
     let found = record_block::find_block(bytes, end)?;
-    let record = found.as_ref().and_then(|(payload, _)| bytes.part(payload.clone()));
-    let end = found.map_or(end, |(_, end)| end);
+    let record = found.as_ref().and_then(|block| bytes.part(block.payload.clone()));
+    let end = found.map_or(end, |block| block.end);
     let alignment = detect_alignment(&entries, &offsets);
     Ok(PlainBundle { entries, record, alignment, end })
 }
@@ -84,14 +84,22 @@ pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic>
     Ok(())
 }
 
-/// IDs with sizes, and the end of the last entry.
-pub(crate) type SizedIds = (Vec<(String, u64)>, u64);
+/// The ID of an entry, and the bytes of its code without compression.
+pub type EntrySize = (String, u64);
+
+/// The entry table of a bundle.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct EntryTable {
+    pub(crate) entries: Vec<EntrySize>,
+    /// The end of the last entry.
+    pub(crate) end: u64,
+}
 
 /// The entry table of a bundle of `size` bytes by its first bytes. `None` where the table is longer than `start`.
 ///
 /// # Errors
 /// [`codes::MALFORMED`] for data that is not a bundle, and for entries outside of it.
-pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<SizedIds>, Diagnostic> {
+pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<EntryTable>, Diagnostic> {
     if !start.starts_with(PLAIN) {
         return Err(malformed_at("what is compressed is no bundle", 0));
     }
@@ -117,7 +125,7 @@ pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<SizedIds>, Di
         entries.push((id.to_owned(), length));
         at += ENTRY_HEADER + id_size;
     }
-    Ok(Some((entries, end.max(at))))
+    Ok(Some(EntryTable { entries, end: end.max(at) }))
 }
 
 /// The position of an entry in a bundle by its first bytes, whose table [`read_table`] has read.
@@ -172,8 +180,7 @@ fn check_outside_table(entries: &[BundleEntry<'_>], offsets: &[u64], table_end: 
 /// (another tool's bundle), HIP's.
 fn detect_alignment(entries: &[BundleEntry<'_>], offsets: &[u64]) -> u64 {
     let mut alignments = (0..=16).rev().map(|bits| 1 << bits);
-    let found =
-        alignments.find(|alignment| layout_entries(entries, *alignment).is_some_and(|(found, _)| found == offsets));
+    let found = alignments.find(|alignment| layout_entries(entries, *alignment).is_some_and(|found| found == offsets));
     found.unwrap_or(ALIGNMENT)
 }
 
@@ -181,8 +188,8 @@ fn table_size(entries: &[BundleEntry<'_>]) -> u64 {
     FIRST_ENTRY + entries.iter().map(|entry| ENTRY_HEADER + entry.id.len() as u64).sum::<u64>()
 }
 
-/// Offsets of the entries and the end of the last one. Entries with the same address get one offset.
-fn layout_entries(entries: &[BundleEntry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
+/// Places of the entries. Entries with the same address get one offset; `None` where an offset overflows.
+fn layout_entries(entries: &[BundleEntry<'_>], alignment: u64) -> Option<Vec<u64>> {
     let mut end = table_size(entries);
     let mut offsets: Vec<u64> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
@@ -196,7 +203,7 @@ fn layout_entries(entries: &[BundleEntry<'_>], alignment: u64) -> Option<(Vec<u6
         offsets.push(offset);
         end = offset.checked_add(entry.data.len() as u64)?;
     }
-    Some((offsets, end))
+    Some(offsets)
 }
 
 /// Lays out a plain bundle. `limit`: whether the HIP runtime has to find the table in it. `like` lists the entries that
@@ -212,7 +219,7 @@ pub(crate) fn draft_plain<'a>(
         let what = format!("{} entries need a table of {table} bytes", entries.len());
         return Err(Diagnostic::error(codes::BUNDLE_FULL, what));
     }
-    let (offsets, _) = layout_entries(entries, alignment).ok_or_else(too_large)?;
+    let offsets = layout_entries(entries, alignment).ok_or_else(too_large)?;
     let mut head = PLAIN.to_vec();
     head.extend_from_slice(&(entries.len() as u64).to_le_bytes());
     for (entry, offset) in entries.iter().zip(&offsets) {
@@ -271,10 +278,9 @@ mod tests {
             changes.iter().for_each(|(at, value)| bytes[*at] = *value);
             let table = read_table(&bytes[..start.min(bytes.len())], bytes.len() as u64);
             let whole = read_plain(&EntryBytes::from(&bytes[..]));
-            if let (Ok(Some((entries, end))), Ok(whole)) = (&table, &whole) {
-                let sizes: Vec<_> =
-                    whole.entries.iter().map(|entry| (entry.id.clone(), entry.data.len() as u64)).collect();
-                prop_assert_eq!((entries, *end), (&sizes, whole.end));
+            if let (Ok(Some(table)), Ok(whole)) = (&table, &whole) {
+                let entries: Vec<_> = whole.entries.iter().map(BundleEntry::id_and_size).collect();
+                prop_assert_eq!(table, &EntryTable { entries, end: whole.end });
             }
             // A table reported as damaged is damaged.
             prop_assert!(table.is_ok() || whole.is_err() || start < 32);
@@ -287,7 +293,7 @@ mod tests {
         let size = bytes.len() as u64;
         assert!(matches!(read_table(&bytes[..100], size), Ok(None)));
         assert!(
-            matches!(read_table(&bytes[..300], size), Ok(Some((entries, end))) if entries.len() == 3 && end == size)
+            matches!(read_table(&bytes[..300], size), Ok(Some(table)) if table.entries.len() == 3 && table.end == size)
         );
     }
 }

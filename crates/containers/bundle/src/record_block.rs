@@ -22,8 +22,15 @@ const VERSION: u32 = 1;
 const HEADER: u64 = 24;
 const ALIGNMENT: u64 = 8;
 
-/// The payload's range and the end of the block, if there is one after `end`.
-pub(crate) fn find_block(bytes: &[u8], end: u64) -> Result<Option<(Range<u64>, u64)>, Diagnostic> {
+/// A block with HotSwap's record.
+pub(crate) struct FoundBlock {
+    pub(crate) payload: Range<u64>,
+    /// The end of its padding.
+    pub(crate) end: u64,
+}
+
+/// The block after `end`, if there is one.
+pub(crate) fn find_block(bytes: &[u8], end: u64) -> Result<Option<FoundBlock>, Diagnostic> {
     let Some(start) = align_up(end, ALIGNMENT) else { return Ok(None) };
     if slice(bytes, start, 8) != Some(MAGIC) {
         return Ok(None);
@@ -42,7 +49,7 @@ pub(crate) fn find_block(bytes: &[u8], end: u64) -> Result<Option<(Range<u64>, u
     if padding.iter().any(|byte| *byte != 0) {
         return Err(malformed_at("the padding after HotSwap's record is not zero", payload.end));
     }
-    Ok(Some((payload, padded)))
+    Ok(Some(FoundBlock { payload, end: padded }))
 }
 
 fn truncated_record_error(start: u64) -> Diagnostic {

@@ -28,7 +28,7 @@ const SHF_ALLOC: u64 = 2;
 const SHF_INFO_LINK: u64 = 0x40;
 const SHF_GNU_RETAIN: u64 = 0x20_0000;
 const SHF_EXCLUDE: u64 = 0x8000_0000;
-/// `STB_GLOBAL`, `STT_NOTYPE`.
+/// The `st_info` of `STB_GLOBAL` and `STT_NOTYPE`.
 const GLOBAL: u8 = 1 << 4;
 const STV_HIDDEN: u8 = 2;
 const EI_OSABI: usize = 7;
@@ -60,7 +60,7 @@ pub struct UnitReference<'a> {
 /// The object with the reference; `None` for files of another kind.
 ///
 /// # Errors
-/// [`codes::MALFORMED`], [`codes::VERIFY_FAILED`].
+/// [`codes::MALFORMED`] for a damaged object, [`codes::VERIFY_FAILED`] where the result differs elsewhere.
 pub fn add_unit_reference(object: &[u8], reference: &UnitReference<'_>) -> Result<Option<Vec<u8>>, Diagnostic> {
     if is_bitcode(object) {
         return Ok(bitcode::add(object, reference));

@@ -1,6 +1,6 @@
 //! A container as HIP's loader sees it: its form, and its entries in their order.
 
-use hotswap_bundle::{ContainerForm, DeviceContents, EntryId, FoundContainer, ImageKind};
+use hotswap_bundle::{ContainerForm, DeviceContents, EntryId, EntrySize, FoundContainer, ImageKind};
 use hotswap_code_object::{CodeObject, header_target};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
@@ -57,7 +57,7 @@ impl LoadableContainer {
     }
 
     /// A container of which the IDs and sizes of its entries are known.
-    pub fn of_table(found: &FoundContainer<'_>, entries: Vec<(String, u64)>) -> Self {
+    pub fn of_table(found: &FoundContainer<'_>, entries: Vec<EntrySize>) -> Self {
         Self::of_entries(found, entries.into_iter().map(|(id, size)| entry_of_table(id, size)).collect())
     }
 

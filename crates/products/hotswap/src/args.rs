@@ -59,7 +59,6 @@ impl InPlaceOption {
     }
 }
 
-/// Output formats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
     /// For people

@@ -7,7 +7,7 @@ use std::path::Path;
 /// The output of a command.
 #[derive(Debug, Default)]
 pub(crate) struct CommandOutcome {
-    /// For standard output.
+    /// The text for standard output.
     pub(crate) text: String,
     /// For standard error; the first error among them decides the exit code.
     pub(crate) problems: Vec<Diagnostic>,

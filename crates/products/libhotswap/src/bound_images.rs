@@ -11,7 +11,7 @@ use hotswap_report::{Diagnostic, Severity};
 use std::ffi::CString;
 use std::sync::Arc;
 
-/// See the module.
+/// The result behind a `hotswap_binding`: a user, and the libraries that provide its imports.
 #[derive(Debug)]
 pub struct BoundImages {
     user: Arc<DeviceImage>,
@@ -69,8 +69,8 @@ impl BoundImages {
         Ok(MadeCode { bytes, report: c_string(lines.join("\n")) })
     }
 
-    /// Symbol and address of each import, where the libraries are loaded with these distances from their files' addresses.
-    pub(crate) fn import_addresses(&self, deltas: &[i64]) -> Result<Vec<(&CString, u64)>, CallError> {
+    /// The address of each import, where the libraries are loaded with these distances from their files' addresses.
+    pub(crate) fn import_addresses(&self, deltas: &[i64]) -> Result<Vec<ImportAddress<'_>>, CallError> {
         if !self.is_loadable() {
             return Err(CallError::of_all(&self.refusals));
         }
@@ -79,8 +79,20 @@ impl BoundImages {
             return Err(CallError::invalid_argument(what));
         }
         let rows = self.binding.imports.iter().zip(&self.imports);
-        Ok(rows.map(|(one, [symbol, _])| (symbol, one.address.wrapping_add_signed(deltas[one.library]))).collect())
+        Ok(rows
+            .map(|(one, [symbol, _])| ImportAddress {
+                symbol,
+                address: one.address.wrapping_add_signed(deltas[one.library]),
+            })
+            .collect())
     }
+}
+
+/// An import that a loader defines.
+pub(crate) struct ImportAddress<'b> {
+    pub(crate) symbol: &'b CString,
+    /// The address of the function as loaded.
+    pub(crate) address: u64,
 }
 
 fn image_c_string(text: &str) -> CString {

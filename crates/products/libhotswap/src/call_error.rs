@@ -4,11 +4,11 @@ use hotswap_report::Diagnostic;
 use std::any::Any;
 use std::ffi::CString;
 
-/// `hotswap_status`.
+/// The outcome of a call, `hotswap_status` in C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum CallStatus {
-    /// Done.
+    /// The call has done its work.
     Ok = 0,
     /// An argument is out of range.
     InvalidArgument = 1,

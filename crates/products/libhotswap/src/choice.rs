@@ -11,7 +11,7 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Support, TargetId, find_processor};
 use std::collections::BTreeSet;
 
-/// `hotswap_route`.
+/// How code serves an agent, `hotswap_route` in C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum RouteKind {
@@ -21,7 +21,7 @@ pub(crate) enum RouteKind {
     Rewrite = 4,
 }
 
-/// The choice.
+/// The entry that serves an agent best, and how.
 #[derive(Debug)]
 pub(crate) struct BestEntry {
     /// Number of the entry in the file.
@@ -108,6 +108,13 @@ fn make_for(file: &DeviceFile, entry: usize, agent: TargetId, permissions: Permi
     make::retarget_bytes(image.bytes(), agent.processor.name, permissions)
 }
 
+/// An entry whose features fit the agent.
+struct FittingEntry {
+    /// Number of the entry in the file.
+    number: usize,
+    target: TargetId,
+}
+
 /// The best entry of a container, without those that were refused.
 fn best_candidate(
     file: &DeviceFile,
@@ -116,12 +123,12 @@ fn best_candidate(
     (allow, refused): (RoutePermissions, &BTreeSet<usize>),
 ) -> Result<BestEntry, CallError> {
     let own = file.entries.iter().enumerate().filter(|(_, entry)| entry.container == container && is_code_entry(entry));
-    let fitting: Vec<(usize, TargetId)> = own
+    let fitting: Vec<FittingEntry> = own
         .filter(|(number, _)| !refused.contains(number))
-        .filter_map(|(number, entry)| Some((number, entry_target_id(entry)?)))
-        .filter(|(_, target)| features_fit(target, &agent))
+        .filter_map(|(number, entry)| Some(FittingEntry { number, target: entry_target_id(entry)? }))
+        .filter(|entry| features_fit(&entry.target, &agent))
         .collect();
-    let available: Vec<AvailableObject> = fitting.iter().map(|(_, target)| (*target).into()).collect();
+    let available: Vec<AvailableObject> = fitting.iter().map(|entry| entry.target.into()).collect();
     let selection =
         choose_route(agent.processor.name, &available, AllowedSiblings::Best, allow).map_err(Diagnostic::from)?;
     let (processor, route, rule) = match selection {
@@ -134,10 +141,10 @@ fn best_candidate(
             (source, RouteKind::Rewrite, c"code of another stepping; hotswap_retarget changes and checks it")
         }
     };
-    let of_source = fitting.iter().filter(|(_, target)| target.processor == processor);
-    let best = of_source.rev().max_by_key(|(_, target)| stated_feature_count(target));
-    let (entry, _) = best.ok_or_else(|| CallError::not_found("no entry of the source fits the agent's features"))?;
-    Ok(BestEntry { entry: *entry, route, rule })
+    let of_source = fitting.iter().filter(|entry| entry.target.processor == processor);
+    let best = of_source.rev().max_by_key(|entry| stated_feature_count(&entry.target));
+    let best = best.ok_or_else(|| CallError::not_found("no entry of the source fits the agent's features"))?;
+    Ok(BestEntry { entry: best.number, route, rule })
 }
 
 fn is_code_entry(entry: &EntryRow) -> bool {

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// `hotswap_entry_kind`.
+/// The kind of an entry, `hotswap_entry_kind` in C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum EntryForm {
@@ -42,7 +42,7 @@ pub(crate) struct EntryRow {
     range: Option<Range<usize>>,
 }
 
-/// See the module.
+/// The contents behind a `hotswap_file`: its entries, and the containers that could not be read.
 #[derive(Debug)]
 pub struct DeviceFile {
     bytes: Arc<FileBytes>,
@@ -63,7 +63,7 @@ impl DeviceFile {
     /// The same for a copy of bytes.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The same as those of [`Self::open`].
     pub fn from_memory(bytes: &[u8]) -> Result<Self, CallError> {
         Ok(Self::read(FileBytes::Owned(bytes.to_vec()))?)
     }
@@ -113,30 +113,44 @@ impl DeviceFile {
     }
 }
 
+/// The members that all rows of a container have alike.
+struct ContainerRows {
+    container: u32,
+    file_offset: u64,
+    place: CString,
+}
+
+impl ContainerRows {
+    /// The row of an entry whose bytes are not known yet.
+    fn compressed_row(&self, image: usize, id: Option<&str>, size: u64) -> EntryRow {
+        EntryRow {
+            form: EntryForm::Compressed,
+            container: self.container,
+            image,
+            size,
+            file_offset: self.file_offset,
+            id: c_string(id.unwrap_or_default()),
+            target: c_string(id.and_then(target_of).unwrap_or_default()),
+            place: self.place.clone(),
+            range: None,
+        }
+    }
+}
+
 /// The rows of a container. The table of a compressed one is enough.
 fn rows_of_container(file: &[u8], container: &FoundContainer<'_>, number: u32) -> Result<Vec<EntryRow>, Diagnostic> {
     let place = c_string(container.place.to_string());
-    let row = |image: usize, id: Option<&str>, size: u64| EntryRow {
-        form: EntryForm::Compressed,
-        container: number,
-        image,
-        size,
-        file_offset: container.place.file_offset,
-        id: c_string(id.unwrap_or_default()),
-        target: c_string(id.and_then(target_of).unwrap_or_default()),
-        place: place.clone(),
-        range: None,
-    };
+    let rows = ContainerRows { container: number, file_offset: container.place.file_offset, place };
     if let Some(table) = container.table()? {
         let compressed = table.iter().enumerate().map(|(image, (id, size))| {
             let form = if is_host(id) { EntryForm::Empty } else { EntryForm::Compressed };
-            EntryRow { form, ..row(image, Some(id), *size) }
+            EntryRow { form, ..rows.compressed_row(image, Some(id), *size) }
         });
         return Ok(compressed.collect());
     }
     let device = container.read()?;
     let read = device.images.iter().enumerate().map(|(number, image)| {
-        let mut entry = row(number, image.id.as_deref(), image.data.len() as u64);
+        let mut entry = rows.compressed_row(number, image.id.as_deref(), image.data.len() as u64);
         entry.range = range_in(file, &image.data);
         entry.form = form_of(image.kind);
         if entry.target.is_empty() && entry.form == EntryForm::CodeObject {

@@ -3,7 +3,7 @@
 use crate::call_error::{CallError, CallStatus};
 use crate::file_bytes::FileBytes;
 use crate::function_index::FunctionIndex;
-use crate::instruction_walk::CodeSpans;
+use crate::instruction_walk::{CodeSpans, SpanPlace};
 use crate::variables::{DeviceVariable, variables_of};
 use crate::worker_threads::run_parallel;
 use hotswap_code_object::{CodeObject, SourceFrame, SourceLines, is_code_object, source_frames};
@@ -28,7 +28,7 @@ impl Deref for ImageBytes {
     }
 }
 
-/// See the module.
+/// The code object behind a `hotswap_image`; queries fill the rest when they first need it.
 #[derive(Debug)]
 pub struct DeviceImage {
     bytes: ImageBytes,
@@ -56,7 +56,7 @@ impl DeviceImage {
         Self::new(ImageBytes::Owned(bytes.to_vec()))
     }
 
-    /// The file.
+    /// The bytes of the whole code object.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -91,12 +91,16 @@ impl DeviceImage {
 
     /// File and line of an address.
     pub(crate) fn source_line(&self, address: u64) -> Result<(String, u32), CallError> {
-        let none = || CallError::not_found(format!("the file tells no source line of {address:#x}"));
-        let (section, offset) = self.code_spans()?.section_of(address).ok_or_else(none)?;
+        self.find_source_line(address)?
+            .ok_or_else(|| CallError::not_found(format!("the file tells no source line of {address:#x}")))
+    }
+
+    fn find_source_line(&self, address: u64) -> Result<Option<(String, u32)>, CallError> {
+        let Some(SpanPlace { section, offset }) = self.code_spans()?.section_of(address) else { return Ok(None) };
         let lines = self.lines.get_or_init(|| run_parallel(|| SourceLines::read(&self.bytes)));
         let lines = lines.as_ref().map_err(Clone::clone)?;
-        let text = lines.line_at(section, offset).ok_or_else(none)?;
-        let (file, line) = text.rsplit_once(':').ok_or_else(none)?;
-        Ok((file.to_owned(), line.parse().map_err(|_| none())?))
+        let text = lines.line_at(section, offset);
+        let parts = text.as_ref().and_then(|text| text.rsplit_once(':'));
+        Ok(parts.and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?))))
     }
 }

@@ -19,14 +19,14 @@ pub(crate) struct FunctionTexts {
     pub(crate) callees: Vec<u32>,
 }
 
-/// A kernel's descriptor.
+/// Where a kernel's descriptor is, and what it states.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DescriptorFacts {
     pub(crate) address: u64,
     pub(crate) kernarg_size: u64,
 }
 
-/// See the module.
+/// The functions of a code object, to be found by number, name or address.
 #[derive(Debug)]
 pub(crate) struct FunctionIndex {
     pub(crate) table: SymbolTable,
@@ -41,8 +41,16 @@ pub(crate) struct FunctionIndex {
     pub(crate) is_from_note: bool,
     descriptors: HashMap<String, DescriptorFacts>,
     by_name: HashMap<String, u32>,
-    /// Start, size and number, ascending; linked files only.
-    by_address: Vec<(u64, u64, u32)>,
+    /// Ascending by their starts; linked files only.
+    by_address: Vec<FunctionSpan>,
+}
+
+/// A place in a function.
+pub(crate) struct FunctionPlace {
+    /// Number of the function.
+    pub(crate) number: u32,
+    /// Bytes from the start of the function.
+    pub(crate) distance: u64,
 }
 
 impl FunctionIndex {
@@ -87,24 +95,26 @@ impl FunctionIndex {
         number.ok_or_else(|| CallError::not_found(format!("there is no function `{name}`")))
     }
 
-    /// The function at an address, and the distance from its start.
-    pub(crate) fn function_at(&self, address: u64) -> Result<(u32, u64), CallError> {
-        let next = self.by_address.partition_point(|(start, _, _)| *start <= address);
+    /// The function at an address.
+    pub(crate) fn function_at(&self, address: u64) -> Result<FunctionPlace, CallError> {
+        let next = self.by_address.partition_point(|span| span.start <= address);
         let before = self.by_address[..next].last();
-        let found = before.filter(|(start, size, _)| address - start < *size);
-        let found = found.map(|(start, _, number)| (*number, address - start));
+        let found = before.filter(|span| address - span.start < span.size);
+        let found = found.map(|span| FunctionPlace { number: span.number, distance: address - span.start });
         found
             .or_else(|| self.in_sections(address))
             .ok_or_else(|| CallError::not_found(format!("no function holds {address:#x}")))
     }
 
     /// In a relocatable file the first of the functions at that offset of some section.
-    fn in_sections(&self, address: u64) -> Option<(u32, u64)> {
+    fn in_sections(&self, address: u64) -> Option<FunctionPlace> {
         if self.table.form == Form::Linked {
             return None;
         }
         let numbers = (0..).zip(&self.table.functions);
-        numbers.into_iter().find_map(|(number, one)| Some((number, offset_in_function(one, address)?)))
+        numbers
+            .into_iter()
+            .find_map(|(number, one)| Some(FunctionPlace { number, distance: offset_in_function(one, address)? }))
     }
 }
 
@@ -151,12 +161,22 @@ fn by_name(table: &SymbolTable) -> HashMap<String, u32> {
     names
 }
 
-fn by_address(table: &SymbolTable) -> Vec<(u64, u64, u32)> {
+/// The bytes of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FunctionSpan {
+    start: u64,
+    size: u64,
+    /// Number of the function.
+    number: u32,
+}
+
+fn by_address(table: &SymbolTable) -> Vec<FunctionSpan> {
     if table.form != Form::Linked {
         return Vec::new();
     }
-    let rows = (0..).zip(&table.functions).map(|(number, one)| (one.address, one.size, number));
-    let mut rows: Vec<(u64, u64, u32)> = rows.collect();
+    let rows =
+        (0..).zip(&table.functions).map(|(number, one)| FunctionSpan { start: one.address, size: one.size, number });
+    let mut rows: Vec<FunctionSpan> = rows.collect();
     rows.sort_unstable();
     rows
 }

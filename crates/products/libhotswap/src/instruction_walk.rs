@@ -14,7 +14,7 @@ use hotswap_isa::{Feature, Flag, Inst, Isa, Target, Undecoded, Wave};
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
 
-/// Bits of `hotswap_instruction.flags`.
+/// The bits of `hotswap_instruction.flags`, as the header defines them.
 pub(crate) mod flag {
     pub(crate) const OPAQUE: u32 = 1;
     pub(crate) const BRANCH: u32 = 2;
@@ -65,12 +65,20 @@ pub(crate) struct InstructionView {
     pub(crate) writes: Vec<NamedRegister>,
 }
 
+/// A place in a section with code.
+pub(crate) struct SpanPlace {
+    /// Number of the section in the file's table.
+    pub(crate) section: usize,
+    pub(crate) offset: u64,
+}
+
 impl CodeSpans {
     pub(crate) fn new(bytes: &[u8]) -> Result<Self, CallError> {
         let map = CodeMap::read(bytes)?;
         let name = map.processor.map_or("", |processor| processor.name);
-        let unknown = || Diagnostic::error(codes::NO_INSTRUCTIONS, format!("machine {:#04x}, `{name}`", map.machine));
-        let isa = Target::find(name).map(Isa::new).ok_or_else(unknown)?;
+        let isa = Target::find(name).map(Isa::new).ok_or_else(|| {
+            Diagnostic::error(codes::NO_INSTRUCTIONS, format!("machine {:#04x}, `{name}`", map.machine))
+        })?;
         Ok(Self {
             spans: map.sections.iter().map(section_code_span).collect(),
             isa,
@@ -78,10 +86,10 @@ impl CodeSpans {
         })
     }
 
-    /// Number of the section of an address, and the offset in it; linked files only.
-    pub(crate) fn section_of(&self, address: u64) -> Option<(usize, u64)> {
+    /// The place of an address; linked files only.
+    pub(crate) fn section_of(&self, address: u64) -> Option<SpanPlace> {
         let span = self.spans.iter().find(|span| self.is_linked && span.offset_of(address).is_some())?;
-        Some((span.number?, span.offset_of(address)? as u64))
+        Some(SpanPlace { section: span.number?, offset: span.offset_of(address)? as u64 })
     }
 
     /// Visits the instructions from `address` for `size` bytes; `section` tells offsets of relocatable files apart.

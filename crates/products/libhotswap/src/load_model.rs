@@ -19,7 +19,7 @@ type File<'d> = ElfFile64<'d, LE>;
 
 /// Memory beyond the bytes of the file, for variables that are zero at first.
 const MOST_ZEROS: u64 = 1 << 30;
-/// `SHT_RELR`.
+/// The type `SHT_RELR` of sections with packed relative relocations.
 const SHT_RELR: u32 = 19;
 
 /// The relocation types that ROCr applies.
@@ -31,7 +31,7 @@ mod kind {
     pub(super) const RELATIVE64: u32 = 13;
 }
 
-/// A loaded segment.
+/// A segment as the loader lays it out.
 #[derive(Debug)]
 pub(crate) struct ModelSegment {
     pub(crate) address: u64,
@@ -49,7 +49,7 @@ pub(crate) struct ModelRelocation {
     pub(crate) symbol: CString,
 }
 
-/// See the module.
+/// The code object behind a `hotswap_loaded`, laid out at an address.
 #[derive(Debug)]
 pub struct LoadedCode {
     pub(crate) base: u64,

@@ -8,7 +8,7 @@ use object::read::elf::{ElfFile64, ElfSymbol64};
 use object::{LittleEndian, Object, ObjectSymbol, elf};
 use std::ffi::CString;
 
-/// A variable.
+/// A variable in device memory, by the symbol table.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DeviceVariable {
     pub(crate) name: CString,

@@ -45,10 +45,10 @@ impl SectionSites {
             let mut scratch = outcome.registers.scratch.iter().peekable();
             let mut spilled = outcome.registers.spilled.iter().peekable();
             for (offset, old, families) in outcome.changes.sites() {
-                while scratch.next_if(|(at, _)| *at < offset).is_some() {}
-                let own = scratch.next_if(|(at, _)| *at == offset).map_or(&[][..], |(_, regs)| regs);
-                while spilled.next_if(|(at, _)| *at < offset).is_some() {}
-                let slots = spilled.next_if(|(at, _)| *at == offset).map_or(&[][..], |(_, slots)| slots);
+                while scratch.next_if(|place| place.offset < offset).is_some() {}
+                let own = scratch.next_if(|place| place.offset == offset).map_or(&[][..], |place| &place.list);
+                while spilled.next_if(|place| place.offset < offset).is_some() {}
+                let slots = spilled.next_if(|place| place.offset == offset).map_or(&[][..], |place| &place.list);
                 let (scratch, spilled) = (scratch_runs(own), slots.iter().map(spilled_register).collect());
                 all.sites.push(CertificateSite { offset, size: old.len(), families, scratch, spilled });
             }

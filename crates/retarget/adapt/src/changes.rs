@@ -35,6 +35,13 @@ pub(crate) fn family_bit(name: &str) -> u32 {
 /// The index shared by all third-party families.
 pub(crate) const OTHERS: usize = 31;
 
+/// A changed instruction, while its new code is being collected.
+pub(crate) struct NewChange {
+    pub(crate) offset: u32,
+    pub(crate) old: Inst,
+    pub(crate) new: Vec<Inst>,
+}
+
 impl InstChanges {
     /// Reserves capacity for `count` places with the usual number of instructions each.
     pub(crate) fn reserve(&mut self, count: usize) {
@@ -60,8 +67,8 @@ impl InstChanges {
     }
 
     /// The same for many instructions that are still unchanged, in any order.
-    pub(crate) fn add_changes(&mut self, more: &[(u32, Inst, Vec<Inst>)], family: u32) {
-        for (offset, old, new) in more {
+    pub(crate) fn add_changes(&mut self, more: &[NewChange], family: u32) {
+        for NewChange { offset, old, new } in more {
             let place = self.push_new_code(*offset, *old, new, family);
             self.places.push(place);
         }

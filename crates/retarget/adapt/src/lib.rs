@@ -79,7 +79,7 @@ fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {
 /// file must be checked with [`Prepared::check`].
 ///
 /// # Errors
-/// As [`adapt`].
+/// The same as those of [`adapt`].
 pub fn prepare_object<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<PreparedObject<'a>, Vec<Diagnostic>> {
     pipeline::run_phases(object, order)
 }

@@ -77,7 +77,7 @@ impl SectionRewrite<'_> {
         let sites = outcome.registers.spilled.len() as u64;
         record.spilled = SpillCount {
             sites,
-            registers: outcome.registers.spilled.iter().map(|(_, slots): &(u32, Vec<_>)| slots.len() as u64).sum(),
+            registers: outcome.registers.spilled.iter().map(|place| place.list.len() as u64).sum(),
         };
         record.assumes = outcome.assumes.iter().map(|what| (*what).to_owned()).collect();
         record

@@ -43,6 +43,12 @@ const OLD_SPELLINGS: &[(u32, u32, &str)] = &[
     (0xd031_4000, 0xffff_fffe, "an old spelling of tensor_store_from_lds"),
 ];
 
+/// A place that concerns a family.
+pub(crate) struct ConcernedSite {
+    pub(crate) offset: u32,
+    pub(crate) inst: Inst,
+}
+
 impl FunctionRefusal {
     pub(crate) fn new(offset: u32, inst: Option<&Inst>, family: &str, refusal: &SiteRefusal) -> Self {
         let what = format!("`{family}`: {}", refusal.reason);
@@ -63,8 +69,9 @@ impl FunctionRefusal {
 
     /// Execution reaches bytes that cannot be decoded. `word` is the dword at the offset, `site` the first place of the
     /// function that concerns a family.
-    pub(crate) fn unreadable_code(offset: u32, reason: ProblemReason, word: u32, site: Option<(u32, Inst)>) -> Self {
-        let site = site.map_or(String::new(), |(at, inst)| format!(", which has `{}` at {at:#x}", inst.mnemonic()));
+    pub(crate) fn unreadable_code(offset: u32, reason: ProblemReason, word: u32, site: Option<ConcernedSite>) -> Self {
+        let site =
+            site.map_or(String::new(), |site| format!(", which has `{}` at {:#x}", site.inst.mnemonic(), site.offset));
         let known = OLD_SPELLINGS.iter().find(|(value, mask, _)| word & mask == *value);
         let meaning = known.map_or(String::new(), |(_, _, text)| format!(", {text}"));
         let what =

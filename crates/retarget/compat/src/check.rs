@@ -12,7 +12,9 @@
 use crate::checks::findings::CompatFindings;
 use crate::checks::reading::{InstructionChecks, UnknownIsa, kernel_wave_sizes};
 use crate::checks::stretches::{self, CodeStretch};
-use crate::checks::{KernelFacts, OF_KERNEL, OF_OBJECT, OF_PROGRAM, ProcessorPair, rules_of_check};
+use crate::checks::{
+    KernelFacts, OF_KERNEL, OF_OBJECT, OF_PROGRAM, ObjectFinding, ProcessorPair, ProgramFinding, rules_of_check,
+};
 use crate::{Verdict, pair_verdict};
 use hotswap_code_object::{CodeMap, CodeObject, CodeSymbol, KernelMetadata, SymbolKind};
 use hotswap_report::{Diagnostic, codes};
@@ -135,7 +137,7 @@ pub fn check_for(
     let mut checked = PassedChecks::default();
     for (check, judge) in OF_OBJECT.iter().filter(|(check, _)| checks.contains(check)) {
         checked.ran.push(PassedCheck { check: *check, judged: 1 });
-        if let Some((offset, why)) = judge(&pair, object) {
+        if let Some(ObjectFinding { offset, why }) = judge(&pair, object) {
             findings.add(*check, None, offset, None, || why);
         }
     }
@@ -150,7 +152,7 @@ pub fn check_for(
     }
     for (check, judge) in OF_PROGRAM.iter().filter(|(check, _)| checks.contains(check)) {
         checked.ran.push(PassedCheck { check: *check, judged: object.descriptors().len() as u64 });
-        for (kernel, offset, why) in judge(&pair, object) {
+        for ProgramFinding { kernel, offset, why } in judge(&pair, object) {
             findings.add(*check, Some(kernel), offset, None, || why);
         }
     }

@@ -85,14 +85,22 @@ impl<'a> KernelFacts<'a> {
         self.bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// COMPUTE_PGM_RSRC1.
+    /// The word COMPUTE_PGM_RSRC1 of the descriptor.
     fn resources1(&self) -> u32 {
         self.descriptor_word(48)
     }
 }
 
-/// A check of the code object as a whole: the file offset of the finding, and the reason.
-pub(crate) type ObjectCheck = fn(&ProcessorPair, &CodeObject<'_>) -> Option<(u64, String)>;
+/// The finding of a check of the code object as a whole.
+pub(crate) struct ObjectFinding {
+    /// Offset in the file.
+    pub(crate) offset: u64,
+    /// The reason.
+    pub(crate) why: String,
+}
+
+/// A check of the code object as a whole.
+pub(crate) type ObjectCheck = fn(&ProcessorPair, &CodeObject<'_>) -> Option<ObjectFinding>;
 
 /// A check of one kernel: the reason of the finding.
 pub(crate) type KernelCheck = fn(&ProcessorPair, &KernelFacts<'_>) -> Option<String>;
@@ -108,8 +116,17 @@ pub(crate) const OF_KERNEL: &[(Check, KernelCheck)] = &[
     (Check::VgprFit, vgpr_fit::judge_vgprs),
 ];
 
-/// A check of all kernels and their program: kernels, with the offsets of their descriptors, and the reasons.
-pub(crate) type ProgramCheck = for<'o> fn(&ProcessorPair, &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)>;
+/// The finding of a check of all kernels and their program.
+pub(crate) struct ProgramFinding<'o> {
+    pub(crate) kernel: &'o str,
+    /// Offset of the kernel's descriptor in the file.
+    pub(crate) offset: u64,
+    /// The reason.
+    pub(crate) why: String,
+}
+
+/// A check of all kernels and their program.
+pub(crate) type ProgramCheck = for<'o> fn(&ProcessorPair, &'o CodeObject<'_>) -> Vec<ProgramFinding<'o>>;
 
 /// Checks of the program's use of its registers.
 pub(crate) const OF_PROGRAM: &[(Check, ProgramCheck)] = &[(Check::UserSgprs16, user_sgprs16::judge_user_sgprs)];

@@ -87,7 +87,9 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
         }
     }
     let tables: Vec<&SymbolTable> = libraries.iter().map(|library| library.table).collect();
-    let table = join_tables(user.table, &tables, |one| single_offer_of(one, &offers));
+    let table = join_tables(user.table, &tables, |one| {
+        single_offer_of(one, &offers).map(|offer| (offer.library, offer.function))
+    });
     let lds = convention::lds_of_loaded(user, libraries);
     let own = user.table.functions.len();
     let code = LoadedCode::new(user, libraries);
@@ -106,21 +108,30 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
     Ok(Binding { imports, unbound, report })
 }
 
-fn single_offer_of(name: &str, offers: &HashMap<&str, Vec<(usize, u32)>>) -> Option<(usize, u32)> {
+fn single_offer_of(name: &str, offers: &Offers<'_>) -> Option<Offer> {
     match offers.get(name).map(Vec::as_slice) {
         Some([one]) => Some(*one),
         _ => None,
     }
 }
 
-/// Library and function by the names that are exported.
-type Offers<'a> = HashMap<&'a str, Vec<(usize, u32)>>;
+/// A function that a library exports.
+#[derive(Debug, Clone, Copy)]
+struct Offer {
+    /// Number of the library.
+    library: usize,
+    /// Number of the function in the library's table.
+    function: u32,
+}
+
+/// The offers by the names that are exported.
+type Offers<'a> = HashMap<&'a str, Vec<Offer>>;
 
 fn offers_of_libraries<'a>(libraries: &[BoundObject<'a>]) -> Offers<'a> {
     let mut all = Offers::new();
-    for (number, library) in libraries.iter().enumerate() {
-        for (name, function) in library.table.offered_functions() {
-            all.entry(name).or_default().push((number, function));
+    for (library, object) in libraries.iter().enumerate() {
+        for (name, function) in object.table.offered_functions() {
+            all.entry(name).or_default().push(Offer { library, function });
         }
     }
     all
@@ -134,15 +145,15 @@ fn find_provider(
 ) -> Result<BoundImport, Diagnostic> {
     let function = import.wanted();
     match offers.get(function).map_or(&[][..], Vec::as_slice) {
-        [(library, number)] => Ok(BoundImport {
+        [offer] => Ok(BoundImport {
             symbol: import.name.clone(),
             function: function.to_owned(),
-            library: *library,
-            address: libraries[*library].table.functions[*number as usize].address,
+            library: offer.library,
+            address: libraries[offer.library].table.functions[offer.function as usize].address,
         }),
         [] => Err(missing_import(user, libraries, import)),
         several => {
-            let names: Vec<&str> = several.iter().map(|(library, _)| libraries[*library].name.as_str()).collect();
+            let names: Vec<&str> = several.iter().map(|offer| libraries[offer.library].name.as_str()).collect();
             let what = format!(
                 "`{function}`, which {} imports, is exported {} times: by {}",
                 user.name,

@@ -155,14 +155,13 @@ pub fn check_link(
     let lds = convention::lds_of_inputs(&table, inputs);
     let defined: Vec<_> = inputs.iter().map(LinkInput::exported_names).collect();
     let code = LinkedCode::of_object(&object);
-    let special = |number: u32| code.as_ref().map_or(0, |code| code.special_sgprs(&table.functions[number as usize]));
     let facts = BudgetFacts {
         object: &object,
         table: &table,
         records: &records,
         lds: &lds,
         is_apart: &|row| is_apart(&table, row, &defined),
-        special_sgprs: &special,
+        special_sgprs: &|number| code.as_ref().map_or(0, |code| code.special_sgprs(&table.functions[number as usize])),
         dynamic_stack: if rules.dynamic == DynamicStack::OfHip { HIP_STACK } else { 0 },
         unbounded_stack: rules.unbounded,
     };

@@ -4,8 +4,8 @@
 //! judged.
 
 use crate::granted::special_sgprs_of_code;
-use crate::inputs::{BoundObject, LinkInput};
-use crate::lds::{FunctionLds, accesses_lds, functions_with_lds, has_lds_trap, kernels_that_trap};
+use crate::inputs::{BoundObject, LinkInput, StatedCompiler};
+use crate::lds::{FunctionLds, ObjectLds, accesses_lds, functions_with_lds, has_lds_trap, kernels_that_trap};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
 use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse_file, code_lanes, instructions};
 use hotswap_isa::bank::VgprBanks;
@@ -53,7 +53,7 @@ pub(crate) fn mixes_of_loaded(
     found
 }
 
-fn bound_object_compiler(one: &&BoundObject<'_>) -> Option<(String, u32)> {
+fn bound_object_compiler(one: &&BoundObject<'_>) -> Option<StatedCompiler> {
     LinkInput { name: one.name.clone(), bytes: one.bytes }.stated_compiler()
 }
 
@@ -127,9 +127,8 @@ pub(crate) fn lds_of_inputs(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Ve
             continue;
         }
         let Ok((own, _)) = analyse_file(input.bytes) else { continue };
-        let is_user = |number: usize| accesses_lds(instructions(code.bytes(&own.functions[number]), code.isa));
-        for (number, lds) in functions_with_lds(&input.name, &own, is_user) {
-            let there = table.number_of_name(&own.functions[number].name);
+        for ObjectLds { function, lds } in functions_with_lds(&input.name, &own, |one| code.accesses_lds(one)) {
+            let there = table.number_of_name(&own.functions[function].name);
             if let Some(slot) = there.and_then(|number| all.get_mut(number)) {
                 *slot = Some(lds);
             }
@@ -146,10 +145,10 @@ pub(crate) fn lds_of_loaded(user: &BoundObject<'_>, libraries: &[BoundObject<'_>
         all.resize(start + library.table.functions.len(), None);
         let object = CodeObject::parse(library.bytes).ok();
         let Some(code) = object.as_ref().and_then(LinkedCode::of_object) else { continue };
-        let is_user =
-            |number: usize| accesses_lds(instructions(code.bytes(&library.table.functions[number]), code.isa));
-        for (number, lds) in functions_with_lds(&library.name, library.table, is_user) {
-            all[start + number] = Some(lds);
+        for ObjectLds { function, lds } in
+            functions_with_lds(&library.name, library.table, |one| code.accesses_lds(one))
+        {
+            all[start + function] = Some(lds);
         }
     }
     all
@@ -168,11 +167,12 @@ fn compiler_mix(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Option<Diagnos
     mixed_compilers(linked.filter_map(LinkInput::stated_compiler).collect())
 }
 
-fn mixed_compilers(stated: Vec<(String, u32)>) -> Option<Diagnostic> {
-    let (old, new) = (stated.iter().find(|(_, one)| *one < STRIPED)?, stated.iter().find(|(_, one)| *one >= STRIPED)?);
+fn mixed_compilers(stated: Vec<StatedCompiler>) -> Option<Diagnostic> {
+    let old = stated.iter().find(|one| one.version < STRIPED)?;
+    let new = stated.iter().find(|one| one.version >= STRIPED)?;
     Some(convention_mix(format!(
         "{} was compiled by clang {}, {} by clang {}: since clang {STRIPED} functions preserve other scalar registers",
-        old.0, old.1, new.0, new.1
+        old.object, old.version, new.object, new.version
     )))
 }
 
@@ -196,6 +196,10 @@ impl<'a> LinkedCode<'a> {
     /// Special scalar registers that a function names.
     pub(crate) fn special_sgprs(&self, function: &Function) -> u64 {
         special_sgprs_of_code(self.bytes(function), self.isa)
+    }
+
+    fn accesses_lds(&self, function: &Function) -> bool {
+        accesses_lds(instructions(self.bytes(function), self.isa))
     }
 
     /// Whether a kernel has static LDS.
@@ -223,7 +227,7 @@ impl<'a> LinkedCode<'a> {
                 continue;
             };
             let taken = written_registers(self.bytes(&table.functions[number]), self.isa);
-            for (input, bytes) in holders {
+            for StrongDefinition { input, bytes } in holders {
                 let mut more = taken;
                 more.subtract(&written_registers(bytes, self.isa));
                 if let Some(reg) = more.iter().next() {
@@ -279,17 +283,26 @@ struct OtherWaves<'t> {
     shown: bool,
 }
 
+/// The code of a strong global function.
+struct StrongDefinition<'a> {
+    /// Name of the input that has it.
+    input: String,
+    bytes: &'a [u8],
+}
+
 /// The code of each strong global function by name, with the input that has it. Two of one name meet where the linker
 /// allows it (`-z muldefs`).
-fn strong_definitions<'a>(inputs: &[LinkInput<'a>]) -> BTreeMap<String, Vec<(String, &'a [u8])>> {
-    let mut all: BTreeMap<String, Vec<(String, &'a [u8])>> = BTreeMap::new();
+fn strong_definitions<'a>(inputs: &[LinkInput<'a>]) -> BTreeMap<String, Vec<StrongDefinition<'a>>> {
+    let mut all: BTreeMap<String, Vec<StrongDefinition<'a>>> = BTreeMap::new();
     for input in inputs {
         let Ok(map) = CodeMap::read(input.bytes) else { continue };
         let strong = input.strong_names();
         for section in &map.sections {
             for symbol in section.symbols.iter().filter(|symbol| strong.contains(&*symbol.name) && symbol.size > 0) {
                 let Some(bytes) = section.bytes.get(symbol.offset..symbol.offset + symbol.size) else { continue };
-                all.entry(symbol.name.to_string()).or_default().push((input.name.clone(), bytes));
+                all.entry(symbol.name.to_string())
+                    .or_default()
+                    .push(StrongDefinition { input: input.name.clone(), bytes });
             }
         }
     }

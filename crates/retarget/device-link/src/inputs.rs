@@ -62,9 +62,9 @@ impl LinkInput<'_> {
         functions.filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect()
     }
 
-    /// Its name, with the compiler's version if it states one.
-    pub(crate) fn stated_compiler(&self) -> Option<(String, u32)> {
-        Some((self.name.clone(), self.compiler_version()?))
+    /// The compiler's version, if the object states one.
+    pub(crate) fn stated_compiler(&self) -> Option<StatedCompiler> {
+        Some(StatedCompiler { object: self.name.clone(), version: self.compiler_version()? })
     }
 
     /// The first number of the compiler's version, if the object states one.
@@ -75,6 +75,14 @@ impl LinkInput<'_> {
         let after = text.split("clang version ").nth(1)?;
         after.split(|one: char| !one.is_ascii_digit()).next()?.parse().ok()
     }
+}
+
+/// The compiler that an object names.
+pub(crate) struct StatedCompiler {
+    /// Name of the object.
+    pub(crate) object: String,
+    /// The first number of clang's version.
+    pub(crate) version: u32,
 }
 
 /// The compiler's own numbers of functions, by name. Of several functions of one name none counts.

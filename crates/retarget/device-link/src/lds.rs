@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: LDS that is laid out again, which would change the code of functions.
 
-use hotswap_device_symbols::{FunctionKind, SymbolTable};
+use hotswap_device_symbols::{Function, FunctionKind, SymbolTable};
 use hotswap_isa::effects::Space;
 use hotswap_isa::{Inst, Isa, Name};
 use hotswap_report::{Diagnostic, codes};
@@ -64,22 +64,30 @@ fn leads_to_trap(inst: &Inst, bytes: &[u8], at: usize, isa: Isa) -> bool {
     rest.and_then(|rest| isa.decode(rest).ok()).is_some_and(|inst| is_trap(&inst))
 }
 
+/// The LDS of a function of an object.
+pub(crate) struct ObjectLds {
+    /// Number of the function in the object's table.
+    pub(crate) function: usize,
+    pub(crate) lds: FunctionLds,
+}
+
 /// The LDS of the functions of an object by their numbers in its table; `accesses` tells which ones access LDS.
 pub(crate) fn functions_with_lds(
     name: &str,
     table: &SymbolTable,
-    accesses: impl Fn(usize) -> bool,
-) -> Vec<(usize, FunctionLds)> {
+    accesses: impl Fn(&Function) -> bool,
+) -> Vec<ObjectLds> {
     let mut found = Vec::new();
     let functions = (0..table.functions.len()).filter(|one| table.functions[*one].kind == FunctionKind::Function);
     for number in functions {
         let users: Vec<_> =
             table.kernels.iter().filter(|kernel| kernel.reachable.binary_search(&(number as u32)).is_ok()).collect();
         let least = users.iter().filter_map(|kernel| table.functions[kernel.function as usize].total.lds.value).min();
-        if let Some(bytes) = least.filter(|bytes| *bytes > 0 && accesses(number)) {
+        if let Some(bytes) = least.filter(|bytes| *bytes > 0 && accesses(&table.functions[number])) {
             let kernels = table.kernels.iter().map(|kernel| table.functions[kernel.function as usize].name.clone());
             let kernels = kernels.collect();
-            found.push((number, FunctionLds { bytes, object: name.to_owned(), kernels }));
+            let lds = FunctionLds { bytes, object: name.to_owned(), kernels };
+            found.push(ObjectLds { function: number, lds });
         }
     }
     found

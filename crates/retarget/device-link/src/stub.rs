@@ -14,7 +14,7 @@ use hotswap_targets::{EFlags, IsaFamily};
 use object::write::elf::{FileHeader, Rel, SectionHeader, Sym, Writer};
 use object::{Endianness, elf};
 
-/// `ELFOSABI_AMDGPU_HSA`
+/// The value `ELFOSABI_AMDGPU_HSA` of `EI_OSABI`.
 const OS_ABI: u8 = 64;
 const TEXT_ALIGN: u64 = 64;
 
@@ -22,11 +22,23 @@ const GOTPCREL: u32 = 7;
 const GOTPCREL_LO: u32 = 8;
 const GOTPCREL_HI: u32 = 9;
 
+/// A place in the code that the linker fills in.
+#[derive(Clone, Copy)]
+struct Fixup {
+    offset: u64,
+    kind: u32,
+    addend: i64,
+}
+
+const fn fixup(offset: u64, kind: u32, addend: i64) -> Fixup {
+    Fixup { offset, kind, addend }
+}
+
 /// The code of a stub.
 struct StubCode {
     words: &'static [u32],
-    /// Offset, type and addend of the places that lead to the word.
-    fixups: &'static [(u64, u32, i64)],
+    /// The places that lead to the word.
+    fixups: &'static [Fixup],
     /// Instructions behind the code, which a processor fetches and never executes.
     padding: (u32, usize),
 }
@@ -36,7 +48,7 @@ const NOP: u32 = 0xbf80_0000;
 
 const GFX9: StubCode = StubCode {
     words: &[0xbf8c_c07f, 0xbeea_1c00, 0x806a_ff6a, 0, 0x826b_ff6b, 0, 0xc006_1ab5, 0, 0xbf8c_c07f, 0xbe80_1d6a],
-    fixups: &[(12, GOTPCREL_LO, 4), (20, GOTPCREL_HI, 12)],
+    fixups: &[fixup(12, GOTPCREL_LO, 4), fixup(20, GOTPCREL_HI, 12)],
     padding: (NOP, 16),
 };
 const GFX10: StubCode = StubCode {
@@ -85,7 +97,7 @@ const GFX12: StubCode = StubCode {
         0xbfc7_0000,
         0xbe80_486a,
     ],
-    fixups: &[(16, GOTPCREL_LO, 8), (24, GOTPCREL_HI, 16)],
+    fixups: &[fixup(16, GOTPCREL_LO, 8), fixup(24, GOTPCREL_HI, 16)],
     padding: (END_OF_CODE, 48),
 };
 const GFX125: StubCode = StubCode {
@@ -101,7 +113,7 @@ const GFX125: StubCode = StubCode {
         0xbfc7_0000,
         0xbe80_486a,
     ],
-    fixups: &[(16, GOTPCREL, 4)],
+    fixups: &[fixup(16, GOTPCREL, 4)],
     padding: (END_OF_CODE, 48),
 };
 
@@ -168,8 +180,9 @@ fn stub_object(function: &str, code: &StubCode, (flags, abi_version): (u32, u8))
     file.write_align(TEXT_ALIGN as usize);
     file.write(&text);
     file.write_align_relocation();
-    for (r_offset, r_type, r_addend) in code.fixups.iter().copied() {
-        file.write_relocation(true, &Rel { r_offset, r_sym: word.0, r_type, r_addend });
+    for Fixup { offset, kind, addend } in code.fixups.iter().copied() {
+        let place = Rel { r_offset: offset, r_sym: word.0, r_type: kind, r_addend: addend };
+        file.write_relocation(true, &place);
     }
     file.write_null_symbol();
     let [stub_name, word_name] = names.map(Some);

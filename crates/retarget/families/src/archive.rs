@@ -22,7 +22,7 @@ pub const fn built_for() -> Option<ManifestFormat> {
     }
 }
 
-/// `hotswap_registry.h`.
+/// The text of `hotswap_registry.h`, for C sources of families.
 pub const HEADER: &str = hotswap_family_abi::HEADER;
 
 /// `patches.def`, for installation next to the tools.

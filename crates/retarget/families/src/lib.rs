@@ -19,6 +19,6 @@ mod selection;
 mod table;
 mod third_party;
 
-pub use registry::{FamilyRegistry, FamilyRewriter};
+pub use registry::{FamilyAnswer, FamilyRefusal, FamilyRegistry, FamilyRewriter};
 pub use selection::{ALIAS_FAMILIES, ASKED_FOR, families_of, rewritten_pairs};
 pub use table::{FAMILIES, FamilyScope, PatchFamily, find_family};

@@ -31,11 +31,11 @@ use serde::{Deserialize, Serialize};
 /// The object-file format of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManifestFormat {
-    /// ELF64 for x86-64.
+    /// An ELF64 object for x86-64.
     ElfX86_64,
     /// ELF64 for little-endian AArch64.
     ElfAarch64,
-    /// COFF for x86-64.
+    /// A COFF object for x86-64.
     CoffX86_64,
 }
 

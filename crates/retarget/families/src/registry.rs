@@ -14,14 +14,14 @@
 //! Not here: families loaded at run time; choosing families (the plan does).
 
 use crate::code::{
-    CandidateFilter, CodeSite, FunctionFamily, FunctionFlow, Insertion, InstructionFamily, SiteAnswer, SiteQueries,
-    SiteRefusal,
+    CandidateFilter, CodeSite, FieldNumber, FunctionFamily, FunctionFlow, Insertion, InstructionFamily, SiteAnswer,
+    SiteQueries, SiteRefusal,
 };
 use crate::selection::ASKED_FOR;
 use crate::table::{FAMILIES, FamilyScope, FamilySlot, PatchFamily};
 use crate::third_party::{self, ThirdParty};
 use hotswap_code_object::{BytePatch, CodeObject, ObjectEdit};
-use hotswap_isa::{Inst, Isa, Piece, TableEntry};
+use hotswap_isa::{Inst, Isa, TableEntry};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 use std::sync::OnceLock;
@@ -48,12 +48,26 @@ impl Apply {
     }
 }
 
+/// A slot that a registrar has bound.
+#[derive(Debug, Clone, Copy)]
+struct SlotBinding {
+    slot: FamilySlot,
+    scope: FamilyScope,
+}
+
+/// A family with the functions that its registrar has bound.
+#[derive(Debug, Clone, Copy)]
+struct BoundFamily<F> {
+    family: &'static PatchFamily,
+    apply: F,
+}
+
 /// The slots, in the order of [`FAMILIES`].
 #[derive(Debug)]
 pub struct FamilyRegistry {
     slots: Vec<Option<Apply>>,
     /// The bindings of the registrars, in the order of the calls.
-    bound: Vec<(FamilySlot, FamilyScope)>,
+    bound: Vec<SlotBinding>,
     /// Third-party families, in the order in which the tool lists them.
     others: Vec<ThirdParty>,
     /// The first registrar that did not bind exactly its own slot, once: a defect of HotSwap or of such a family.
@@ -138,7 +152,7 @@ impl FamilyRegistry {
     /// Fills a slot; called by the family's registrar.
     pub(crate) fn bind(&mut self, slot: FamilySlot, apply: Apply) {
         self.slots[slot.0].get_or_insert(apply);
-        self.bound.push((slot, apply.scope()));
+        self.bound.push(SlotBinding { slot, scope: apply.scope() });
     }
 
     /// Runs every family on a copy of `source`, towards `target`. Returns the new bytes, and the families that changed
@@ -155,10 +169,10 @@ impl FamilyRegistry {
         Ok((patch.apply(source.bytes().to_vec()), counts))
     }
 
-    /// Like [`Registry::apply`], but returns only the changed parts.
+    /// Like [`Self::apply_families`], but returns only the changed parts.
     ///
     /// # Errors
-    /// As [`Registry::apply`].
+    /// The same as those of [`Self::apply_families`].
     pub fn patch_object(
         &self,
         source: &CodeObject<'_>,
@@ -167,7 +181,7 @@ impl FamilyRegistry {
         self.check_registrars()?;
         let mut edit = ObjectEdit::new(source);
         let mut counts = Vec::new();
-        for (family, apply) in self.in_order() {
+        for BoundFamily { family, apply } in self.in_order() {
             let Apply::CodeObject(apply) = apply else { continue };
             let sites = apply(source, target, &mut edit)?;
             if sites > 0 {
@@ -192,10 +206,10 @@ impl FamilyRegistry {
             whole: 0,
             flows: Vec::new(),
         };
-        for (family, apply) in self.in_order() {
+        for BoundFamily { family, apply } in self.in_order() {
             match apply {
-                Apply::Instruction(apply) => rewriter.instruction.push((family, apply)),
-                Apply::Function(apply) => rewriter.function.push((family, apply)),
+                Apply::Instruction(apply) => rewriter.instruction.push(BoundFamily { family, apply }),
+                Apply::Function(apply) => rewriter.function.push(BoundFamily { family, apply }),
                 Apply::CodeObject(_) => {}
             }
         }
@@ -204,12 +218,12 @@ impl FamilyRegistry {
         let others = if self.others.is_empty() { 0 } else { OTHERS };
         let flows = &rewriter.function;
         rewriter.flows =
-            TableEntry::all_entries().map(|entry| flows.iter().any(|(_, family)| (family.entries)(entry))).collect();
+            TableEntry::all_entries().map(|entry| flows.iter().any(|bound| (bound.apply.entries)(entry))).collect();
         rewriter.concerned =
             TableEntry::all_entries().map(|entry| concerned_family_bits(entry, families) | others).collect();
         rewriter.whole = others;
-        for (index, (_, family)) in rewriter.instruction.iter().enumerate() {
-            rewriter.whole |= u32::from(matches!(family.suspects, CandidateFilter::All)) << index;
+        for (index, bound) in rewriter.instruction.iter().enumerate() {
+            rewriter.whole |= u32::from(matches!(bound.apply.suspects, CandidateFilter::All)) << index;
         }
         rewriter.numbers = TableEntry::all_entries().map(|entry| rewriter.numbers_of(entry)).collect();
         Ok(rewriter)
@@ -227,34 +241,56 @@ impl FamilyRegistry {
     }
 
     /// The filled slots in the order in which they run.
-    fn in_order(&self) -> Vec<(&'static PatchFamily, Apply)> {
-        let filled = FAMILIES.iter().zip(&self.slots).filter_map(|(family, slot)| Some((family, (*slot)?)));
-        let mut filled: Vec<_> = filled.collect();
-        filled.sort_by_key(|(family, _)| (family.scope, family.order));
+    fn in_order(&self) -> Vec<BoundFamily<Apply>> {
+        let slots = FAMILIES.iter().zip(&self.slots);
+        let mut filled: Vec<_> =
+            slots.filter_map(|(family, slot)| Some(BoundFamily { family, apply: (*slot)? })).collect();
+        filled.sort_by_key(|bound| (bound.family.scope, bound.family.order));
         filled
     }
 }
 
-fn concerned_family_bits(entry: TableEntry, families: &[(&PatchFamily, InstructionFamily)]) -> u32 {
+fn concerned_family_bits(entry: TableEntry, families: &[BoundFamily<InstructionFamily>]) -> u32 {
     let families = families.iter().enumerate();
-    families.map(|(index, (_, family))| u32::from((family.concerns)(entry)) << index).sum::<u32>()
+    families.map(|(index, bound)| u32::from((bound.apply.concerns)(entry)) << index).sum::<u32>()
+}
+
+/// The answer of a family to a site.
+#[derive(Debug)]
+pub struct FamilyAnswer {
+    pub family: &'static PatchFamily,
+    pub answer: SiteAnswer,
+}
+
+/// The refusal of a family at a site.
+#[derive(Debug)]
+pub struct FamilyRefusal {
+    pub family: &'static PatchFamily,
+    pub refusal: SiteRefusal,
 }
 
 /// The families that change code, in the order in which they run.
 #[derive(Debug, Clone)]
 pub struct FamilyRewriter {
-    instruction: Vec<(&'static PatchFamily, InstructionFamily)>,
-    function: Vec<(&'static PatchFamily, FunctionFamily)>,
+    instruction: Vec<BoundFamily<InstructionFamily>>,
+    function: Vec<BoundFamily<FunctionFamily>>,
     others: Vec<ThirdParty>,
     /// For each encoding a bit for each family of `instruction` that it concerns.
     concerned: Vec<u32>,
-    /// For each encoding, for the families that need only some of its instructions: the bit, a field, and the number
-    /// that it holds in these.
-    numbers: Vec<Vec<(u32, &'static [Piece], u64)>>,
+    /// For each encoding the marks of the families that need only some of its instructions.
+    numbers: Vec<Vec<InstructionMark>>,
     /// Bits of the families that need all instructions of their encodings.
     whole: u32,
     /// For each encoding whether it may concern one of `function`.
     flows: Vec<bool>,
+}
+
+/// A field with a number by which a family knows its instructions.
+#[derive(Debug, Clone, Copy)]
+struct InstructionMark {
+    /// The bit of the family.
+    family: u32,
+    mark: FieldNumber,
 }
 
 // A bit for each family, the last one for third-party families.
@@ -292,32 +328,33 @@ impl FamilyRewriter {
     /// Bits of the families that need the instruction, among those that its encoding concerns.
     fn families_of_operands(&self, concerned: u32, inst: &Inst) -> u32 {
         let numbers = self.numbers.get(usize::from(inst.entry().id())).into_iter().flatten();
-        let held = numbers.filter(|(_, pieces, number)| inst.gather(pieces) == *number);
-        held.fold(concerned & self.whole, |all, (bit, ..)| all | bit)
+        let held = numbers.filter(|known| inst.gather(known.mark.pieces) == known.mark.number);
+        held.fold(concerned & self.whole, |all, known| all | known.family)
     }
 
-    fn numbers_of(&self, entry: TableEntry) -> Vec<(u32, &'static [Piece], u64)> {
+    fn numbers_of(&self, entry: TableEntry) -> Vec<InstructionMark> {
         let concerned = self.concerned.get(usize::from(entry.id())).copied().unwrap_or(0);
         let mut numbers = Vec::new();
-        for (index, (_, family)) in self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0)
-        {
-            let fields = family.suspects.operand_fields(entry).into_iter().flatten();
-            numbers.extend(fields.map(|(pieces, number)| (1 << index, pieces, number)));
+        let families = self.instruction.iter().enumerate();
+        for (index, bound) in families.filter(|(index, _)| concerned >> index & 1 != 0) {
+            let fields = bound.apply.suspects.operand_fields(entry).into_iter().flatten();
+            numbers.extend(fields.map(|mark| InstructionMark { family: 1 << index, mark }));
         }
         numbers
     }
 
     /// The instructions of that encoding that no family needs: `None` if some family needs all, otherwise fields with
     /// the numbers that such an instruction must not hold.
-    pub fn unconcerned_fields(&self, entry: TableEntry) -> Option<Vec<(&'static [Piece], u64)>> {
+    pub fn unconcerned_fields(&self, entry: TableEntry) -> Option<Vec<FieldNumber>> {
         let number = usize::from(entry.id());
         let (concerned, flows) = (self.concerned.get(number)?, self.flows.get(number)?);
         if concerned & OTHERS != 0 || *flows {
             return None;
         }
         let mut fields = Vec::new();
-        for (_, (_, family)) in self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0) {
-            fields.append(&mut family.suspects.operand_fields(entry)?);
+        let families = self.instruction.iter().enumerate();
+        for (_, bound) in families.filter(|(index, _)| concerned >> index & 1 != 0) {
+            fields.append(&mut bound.apply.suspects.operand_fields(entry)?);
         }
         Some(fields)
     }
@@ -326,23 +363,23 @@ impl FamilyRewriter {
     #[inline]
     pub fn concerns_function(&self, inst: &Inst) -> bool {
         let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
-        may && self.function.iter().any(|(_, family)| (family.concerns)(inst))
+        may && self.function.iter().any(|bound| (bound.apply.concerns)(inst))
     }
 
     /// The same for an instruction of code for `isa` with the bytes after it: some families are concerned by what follows.
     #[inline]
     pub fn concerns_function_with(&self, inst: &Inst, isa: Isa, following: &[u8]) -> bool {
         let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
-        may && self.function.iter().any(|(_, family)| {
-            (family.concerns)(inst) && family.confirms.is_none_or(|confirms| confirms(isa, inst, following))
+        may && self.function.iter().any(|BoundFamily { apply, .. }| {
+            (apply.concerns)(inst) && apply.confirms.is_none_or(|confirms| confirms(isa, inst, following))
         })
     }
 
     /// The family that an instruction of that encoding concerns although the compiler emits it for the target as well,
     /// because source code names it explicitly ([`crate::ASKED_FOR`]).
     pub fn asked_for(&self, entry: TableEntry) -> Option<&'static PatchFamily> {
-        let asked = self.instruction.iter().filter(|(family, _)| ASKED_FOR.contains(&family.name));
-        asked.filter(|(_, apply)| (apply.concerns)(entry)).map(|(family, _)| *family).next()
+        let mut asked = self.instruction.iter().filter(|bound| ASKED_FOR.contains(&bound.family.name));
+        asked.find(|bound| (bound.apply.concerns)(entry)).map(|bound| bound.family)
     }
 
     /// The answer of the first family to which the instruction belongs, or `None` if it belongs to none.
@@ -353,24 +390,25 @@ impl FamilyRewriter {
         &self,
         site: &CodeSite<'_>,
         around: &dyn SiteQueries,
-    ) -> Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)> {
+    ) -> Result<Option<FamilyAnswer>, FamilyRefusal> {
         let concerned = self.concerned.get(usize::from(site.inst.entry().id())).copied().unwrap_or(0);
         let held = self.families_of_operands(concerned, site.inst);
-        for (index, (family, apply)) in self.instruction.iter().enumerate() {
+        for (index, &BoundFamily { family, apply }) in self.instruction.iter().enumerate() {
             if held >> index & 1 == 0 {
                 continue;
             }
             match (apply.rewrite)(site, around) {
                 Ok(SiteAnswer::NotMine) => {}
-                Ok(answer) => return Ok(Some((family, answer))),
-                Err(refusal) => return Err((family, refusal)),
+                Ok(answer) => return Ok(Some(FamilyAnswer { family, answer })),
+                Err(refusal) => return Err(FamilyRefusal { family, refusal }),
             }
         }
         for other in &self.others {
+            let family = other.family;
             match other.rewrite_site(site, around) {
                 Ok(SiteAnswer::NotMine) => {}
-                Ok(answer) => return Ok(Some((other.family, answer))),
-                Err(refusal) => return Err((other.family, refusal)),
+                Ok(answer) => return Ok(Some(FamilyAnswer { family, answer })),
+                Err(refusal) => return Err(FamilyRefusal { family, refusal }),
             }
         }
         Ok(None)
@@ -380,44 +418,44 @@ impl FamilyRewriter {
     pub fn concerns_family(&self, family: &PatchFamily, inst: &Inst) -> bool {
         // Most encodings concern none of them, and comparing names takes longer.
         let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
-        may && self.function.iter().any(|(known, apply)| known.name == family.name && (apply.concerns)(inst))
+        may && self.function.iter().any(|bound| bound.family.name == family.name && (bound.apply.concerns)(inst))
     }
 
     /// The families of scope `Function` in order. The insertions of one belong in the code before the next one runs.
     pub fn function_families(&self) -> impl Iterator<Item = &'static PatchFamily> + '_ {
-        self.function.iter().map(|(family, _)| *family)
+        self.function.iter().map(|bound| bound.family)
     }
 
     /// The insertions of a family of scope `Function` into a function.
     ///
     /// # Errors
-    /// The refusal.
+    /// The refusal that the family answers.
     pub fn function_insertions(
         &self,
         family: &PatchFamily,
         flow: &FunctionFlow<'_>,
     ) -> Result<Vec<Insertion>, SiteRefusal> {
-        match self.function.iter().find(|(known, _)| known.name == family.name) {
-            Some((_, apply)) => (apply.insertions)(flow),
+        match self.function.iter().find(|bound| bound.family.name == family.name) {
+            Some(bound) => (bound.apply.insertions)(flow),
             None => Ok(Vec::new()),
         }
     }
 }
 
 /// The fault in the slots that one registrar bound.
-fn fault_of(own: FamilySlot, bound: &[(FamilySlot, FamilyScope)]) -> Option<String> {
+fn fault_of(own: FamilySlot, bound: &[SlotBinding]) -> Option<String> {
     let registrar = family_name(own);
     match bound {
         [] => Some(format!("the registrar of `{registrar}` binds nothing")),
-        [(slot, scope)] if *slot == own => {
+        [SlotBinding { slot, scope }] if *slot == own => {
             let listed = FAMILIES[slot.0].scope;
             (*scope != listed).then(|| {
                 let (scope, listed) = (scope.name(), listed.name());
                 format!("the registrar of `{registrar}` binds a family of scope {scope}, its line says {listed}")
             })
         }
-        _ => Some(match bound.iter().find(|(slot, _)| *slot != own) {
-            Some((other, _)) => format!("the registrar of `{registrar}` binds the slot of `{}`", family_name(*other)),
+        _ => Some(match bound.iter().find(|binding| binding.slot != own) {
+            Some(other) => format!("the registrar of `{registrar}` binds the slot of `{}`", family_name(other.slot)),
             None => format!("the registrar of `{registrar}` binds its slot {} times", bound.len()),
         }),
     }
@@ -512,7 +550,7 @@ mod tests {
     #[test]
     fn slots_run_in_the_order_of_the_list_and_an_empty_one_is_passed_over() {
         let names =
-            |registry: &FamilyRegistry| registry.in_order().iter().map(|(family, _)| family.name).collect::<Vec<_>>();
+            |registry: &FamilyRegistry| registry.in_order().iter().map(|bound| bound.family.name).collect::<Vec<_>>();
         // The lines of the file itself, scope by scope, the numbers ascending.
         let lines: Vec<Vec<&str>> = include_str!("../patches.def")
             .lines()

@@ -15,7 +15,7 @@ pub struct PatchFamily {
     pub summary: &'static str,
 }
 
-/// Index into [`FAMILIES`].
+/// The index of a family in [`FAMILIES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FamilySlot(pub(crate) usize);
 

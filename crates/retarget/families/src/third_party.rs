@@ -32,7 +32,7 @@ struct BoundRewriters {
     without: usize,
 }
 
-/// Calls the registrar.
+/// Calls a registrar, and checks the family that it binds.
 ///
 /// # Errors
 /// The rule that it broke.

@@ -23,12 +23,18 @@ pub(crate) enum WordClass {
     Fetch,
 }
 
+/// The fixed bits of a first word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FixedWord {
+    value: u32,
+    mask: u32,
+}
+
 /// Marks by the high half of the first word.
 pub(crate) struct WordClassTable {
     marks: Vec<WordClass>,
-    /// Fixed bits of the first words of instructions that use the program counter or prefetch relative to
-    /// it: value and mask.
-    counters: Vec<(u32, u32)>,
+    /// The first words of instructions that use the program counter or prefetch relative to it.
+    counters: Vec<FixedWord>,
     pub(crate) isa: Isa,
     /// Whether LLVM aligns loops: on targets with a setting for the instruction prefetch distance, except for the first
     /// ones, where it does not work.
@@ -55,7 +61,7 @@ impl WordClassTable {
         let bad_distance = isa.has(Feature::Offset3fBug).then_some(0x3f);
         let is_counter =
             |entry: &TableEntry| COUNTER.contains(&entry.mnemonic()) || FETCHES.contains(&entry.mnemonic());
-        let mut counters: Vec<_> = TableEntry::all_entries().filter(is_counter).map(fixed_encoding_words).collect();
+        let mut counters: Vec<_> = TableEntry::all_entries().filter(is_counter).map(fixed_word).collect();
         counters.sort_unstable();
         counters.dedup();
         Self { marks, counters, isa, aligns_loops, bad_distance }
@@ -70,12 +76,13 @@ impl WordClassTable {
     /// all others of their encodings need not be decoded.
     #[inline]
     pub(crate) fn may_count(&self, word: u32) -> bool {
-        self.counters.iter().any(|(value, mask)| word & mask == *value)
+        self.counters.iter().any(|fixed| word & fixed.mask == fixed.value)
     }
 }
 
-fn fixed_encoding_words(entry: TableEntry) -> (u32, u32) {
-    (entry.fixed().0 as u32, entry.fixed().1 as u32)
+fn fixed_word(entry: TableEntry) -> FixedWord {
+    let (value, mask) = entry.fixed();
+    FixedWord { value: value as u32, mask: mask as u32 }
 }
 
 /// Prefetches with a distance from themselves.

@@ -16,7 +16,7 @@ mod info;
 mod line;
 mod list;
 
-use crate::fix::{ReplacedContent, SectionMaps, SectionOffset};
+use crate::fix::{ReplacedSection, SectionMaps, SectionOffset};
 use crate::tables::place_of;
 use hotswap_code_object::ObjectKind;
 use hotswap_code_object::image::{Formula, ObjectImage, RelocationSection, SymbolRows};
@@ -47,7 +47,7 @@ pub(crate) struct AbsoluteField {
 /// New content of sections.
 #[derive(Default)]
 pub(crate) struct Dwarf {
-    pub(crate) replaced: Vec<(usize, ReplacedContent)>,
+    pub(crate) replaced: Vec<ReplacedSection>,
     pub(crate) distances: Vec<DwarfDistance>,
     pub(crate) absolutes: Vec<AbsoluteField>,
 }
@@ -211,8 +211,8 @@ pub(crate) fn rewrite_debug_info(
             }
             _ => None,
         };
-        if let Some(replaced) = replaced.filter(|replaced| replaced.bytes != section.bytes) {
-            dwarf.replaced.push((number, replaced));
+        if let Some(content) = replaced.filter(|replaced| replaced.bytes != section.bytes) {
+            dwarf.replaced.push(ReplacedSection { section: number, content });
         }
     }
     dwarf.absolutes = source.absolutes.into_inner();

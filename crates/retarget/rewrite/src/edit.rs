@@ -31,6 +31,13 @@ pub(crate) struct CodeEdit {
     pub(crate) fixups: (u32, u32),
 }
 
+/// An edit with its number in the list of all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NumberedEdit {
+    pub(crate) number: usize,
+    pub(crate) edit: CodeEdit,
+}
+
 /// The edits of one code section, in any order; those at one offset stay in the order in which they were given.
 #[derive(Debug, Clone, Default)]
 pub struct CodeEdits {

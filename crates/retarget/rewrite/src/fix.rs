@@ -16,7 +16,14 @@ pub(crate) struct SectionOffset {
 /// Old offsets of a section that was encoded again: pairs of places, sorted; bytes in between move
 /// with the pair before.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OffsetRuns(pub(crate) Vec<(u64, u64)>);
+pub(crate) struct OffsetRuns(Vec<OffsetPair>);
+
+/// The old and the new offset of the same bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct OffsetPair {
+    old: u64,
+    new: u64,
+}
 
 /// No offset in a section changes.
 static UNMOVED: OffsetRuns = OffsetRuns(Vec::new());
@@ -24,21 +31,23 @@ static UNMOVED: OffsetRuns = OffsetRuns(Vec::new());
 impl OffsetRuns {
     /// Records the new position of old bytes; without effect where they move like those before.
     pub(crate) fn push(&mut self, old: u64, new: u64) {
-        if !self.0.last().is_some_and(|one| moves_with_target(one, new, old)) {
-            self.0.push((old, new));
+        if !self.0.last().is_some_and(|one| one.moves_with(old, new)) {
+            self.0.push(OffsetPair { old, new });
         }
     }
 
     /// The new position of old bytes.
     pub(crate) fn new_offset(&self, old: u64) -> u64 {
-        let count = self.0.partition_point(|(start, _)| *start <= old);
-        let (start, new) = count.checked_sub(1).and_then(|last| self.0.get(last)).copied().unwrap_or_default();
-        new + (old - start)
+        let count = self.0.partition_point(|pair| pair.old <= old);
+        let pair = count.checked_sub(1).and_then(|last| self.0.get(last)).copied().unwrap_or_default();
+        pair.new + (old - pair.old)
     }
 }
 
-fn moves_with_target((before, to): &(u64, u64), new: u64, old: u64) -> bool {
-    new.wrapping_sub(*to) == old.wrapping_sub(*before)
+impl OffsetPair {
+    fn moves_with(&self, old: u64, new: u64) -> bool {
+        new.wrapping_sub(self.new) == old.wrapping_sub(self.old)
+    }
 }
 
 /// A section with new content that is not code.
@@ -46,6 +55,12 @@ fn moves_with_target((before, to): &(u64, u64), new: u64, old: u64) -> bool {
 pub(crate) struct ReplacedContent {
     pub(crate) bytes: Vec<u8>,
     pub(crate) chunks: OffsetRuns,
+}
+
+/// Such a section by its number.
+pub(crate) struct ReplacedSection {
+    pub(crate) section: usize,
+    pub(crate) content: ReplacedContent,
 }
 
 /// The mapping inside of a section.
@@ -70,12 +85,8 @@ impl<'m> SectionMaps<'m> {
     }
 
     /// Adds sections that were encoded again, and those for which the caller has new bytes.
-    pub(crate) fn with_replaced(
-        mut self,
-        replaced: &'m [(usize, ReplacedContent)],
-        contents: &[SectionContent<'_>],
-    ) -> Self {
-        let chunks = replaced.iter().map(|(section, content)| (section, &content.chunks));
+    pub(crate) fn with_replaced(mut self, replaced: &'m [ReplacedSection], contents: &[SectionContent<'_>]) -> Self {
+        let chunks = replaced.iter().map(|one| (&one.section, &one.content.chunks));
         for (section, chunks) in chunks.chain(contents.iter().map(|content| (&content.section, &UNMOVED))) {
             self.inside[*section] = SectionMapping::OffsetRuns(chunks);
         }

@@ -29,7 +29,7 @@ pub(crate) enum ProgramRef<'p> {
 pub(crate) struct KnownProgram<'p> {
     program: ProgramRef<'p>,
     /// Bytes that are not code, sorted.
-    data: Vec<(u64, u64)>,
+    data: Vec<Range<u64>>,
 }
 
 /// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing may
@@ -162,22 +162,22 @@ impl<'p> KnownProgram<'p> {
 
     /// The end of the data that contains an offset.
     pub(crate) fn data_end(&self, at: u64) -> Option<u64> {
-        let count = self.data.partition_point(|(start, _)| *start <= at);
-        let (_, end) = *self.data.get(count.checked_sub(1)?)?;
+        let count = self.data.partition_point(|data| data.start <= at);
+        let end = self.data.get(count.checked_sub(1)?)?.end;
         (at < end).then_some(end)
     }
 
     /// The offsets around one that is not data, up to the next data.
     fn free_around(&self, at: u64) -> Range<u64> {
-        let count = self.data.partition_point(|(start, _)| *start <= at);
-        let start = count.checked_sub(1).and_then(|last| self.data.get(last)).map_or(0, |(_, end)| *end);
-        start..self.data.get(count).map_or(u64::MAX, |(start, _)| *start)
+        let count = self.data.partition_point(|data| data.start <= at);
+        let start = count.checked_sub(1).and_then(|last| self.data.get(last)).map_or(0, |data| data.end);
+        start..self.data.get(count).map_or(u64::MAX, |data| data.start)
     }
 
     /// The end of the last data that begins in `start..end`, or covers part of it.
     pub(crate) fn last_data(&self, start: u64, end: u64) -> Option<u64> {
-        let count = self.data.partition_point(|(from, _)| *from < end);
-        let (_, last) = *self.data.get(count.checked_sub(1)?)?;
+        let count = self.data.partition_point(|data| data.start < end);
+        let last = self.data.get(count.checked_sub(1)?)?.end;
         (last > start).then_some(last.min(end))
     }
 
@@ -197,23 +197,23 @@ impl<'p> KnownProgram<'p> {
     }
 
     /// Data that has a name, and the targets of addresses that are never executed.
-    fn find_data(&self) -> Vec<(u64, u64)> {
+    fn find_data(&self) -> Vec<Range<u64>> {
         let program = self.program();
         let source = &program.source;
         let named = program.named_data().into_iter();
-        let mut found: Vec<(u64, u64)> = named.map(|data| (data.start.into(), data.end.into())).collect();
+        let mut found: Vec<Range<u64>> = named.map(|data| data.start.into()..data.end.into()).collect();
         let values = program.functions.par_iter().flat_map_iter(|function| &function.pc_values).map(|value| value.to);
         let targets = values.chain(source.slots.par_iter().map(|slot| slot.to));
         found.par_extend(targets.filter_map(|to| {
             let offset = source.offset_of(to).filter(|offset| !is_known_code(u64::from(*offset), self))?;
-            Some((u64::from(offset), self.data_limit(offset)))
+            Some(u64::from(offset)..self.data_limit(offset))
         }));
-        found.sort_unstable();
-        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(found.len());
-        for (start, end) in found {
-            match merged.last_mut().filter(|last| start <= last.1) {
-                Some(last) => last.1 = last.1.max(end),
-                None => merged.push((start, end)),
+        found.sort_unstable_by_key(|data| (data.start, data.end));
+        let mut merged: Vec<Range<u64>> = Vec::with_capacity(found.len());
+        for data in found {
+            match merged.last_mut().filter(|last| data.start <= last.end) {
+                Some(last) => last.end = last.end.max(data.end),
+                None => merged.push(data),
             }
         }
         merged

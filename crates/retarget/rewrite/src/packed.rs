@@ -28,7 +28,7 @@ const RELA: usize = 24;
 /// The packing of a section.
 #[derive(Clone, Copy)]
 enum PackingKind {
-    /// In that form.
+    /// Compressed in the form of this number (`ch_type`).
     Compressed(u32),
     /// Compact relocations; whether the bits that are zero in all places are omitted.
     Crel { shifts: bool },

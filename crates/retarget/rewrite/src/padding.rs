@@ -87,6 +87,13 @@ pub(crate) struct PaddingStyle {
     pub(crate) function: u64,
 }
 
+/// Neighbouring words that are equal.
+struct EqualWords {
+    word: u32,
+    /// Bytes of all of them.
+    size: u64,
+}
+
 /// Possible alignments of a function.
 const ALIGNMENTS: [u64; 7] = [4, 8, 16, 32, 64, 128, 256];
 
@@ -97,14 +104,14 @@ impl PaddingStyle {
         if !part.len().is_multiple_of(4) {
             return part.iter().all(|byte| *byte == 0).then(|| self.zero_padding(start, end));
         }
-        let mut runs: Vec<(u32, u64)> = Vec::new();
+        let mut runs: Vec<EqualWords> = Vec::new();
         for word in part.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)) {
-            if let Some((_, size)) = runs.last_mut().filter(|(last, _)| *last == word) {
-                *size += 4;
+            if let Some(run) = runs.last_mut().filter(|run| run.word == word) {
+                run.size += 4;
             } else if ![NOP, CODE_END, 0].contains(&word) || runs.len() > 64 {
                 return None;
             } else {
-                runs.push((word, 4));
+                runs.push(EqualWords { word, size: 4 });
             }
         }
         Some(Padding { start, end, runs: self.padding_runs(start, end, &runs, behind) })
@@ -114,10 +121,10 @@ impl PaddingStyle {
         Padding { start, end, runs: vec![PaddingRun { word: 0, align: 1, fixed: end - start }] }
     }
 
-    fn padding_runs(&self, start: u64, end: u64, runs: &[(u32, u64)], behind: PaddingSuccessor) -> Vec<PaddingRun> {
+    fn padding_runs(&self, start: u64, end: u64, runs: &[EqualWords], behind: PaddingSuccessor) -> Vec<PaddingRun> {
         let mut rules = Vec::with_capacity(runs.len() + 1);
         let mut at = start;
-        for (number, (word, size)) in runs.iter().enumerate() {
+        for (number, EqualWords { word, size }) in runs.iter().enumerate() {
             let align = self.explaining_alignment(at, end, behind).filter(|_| number + 1 == runs.len());
             rules.push(match align {
                 Some(align) => PaddingRun { word: *word, align, fixed: 0 },

@@ -16,8 +16,15 @@ pub(crate) struct NamedRange {
     pub(crate) is_kernel: bool,
     /// Hardware that preloads arguments starts at [`SECOND_ENTRY`] bytes from the begin.
     pub(crate) has_second_entry: bool,
-    /// Kernels that begin inside: offset and name.
-    pub(crate) inside: Vec<(u64, String)>,
+    /// Kernels that begin inside.
+    pub(crate) inside: Vec<InnerKernel>,
+}
+
+/// A kernel that begins inside of a range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InnerKernel {
+    pub(crate) offset: u64,
+    pub(crate) name: String,
 }
 
 /// Bytes between the two entries of a kernel.
@@ -110,7 +117,7 @@ fn merge_ranges(found: Vec<NamedRange>) -> Vec<NamedRange> {
                 last.is_kernel |= function.is_kernel && function.start == last.start;
                 last.has_second_entry |= function.has_second_entry && function.start == last.start;
                 if function.is_kernel && function.start != last.start {
-                    last.inside.push((function.start, function.name));
+                    last.inside.push(InnerKernel { offset: function.start, name: function.name });
                 }
             }
             None => merged.push(function),

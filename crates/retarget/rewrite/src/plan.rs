@@ -3,7 +3,7 @@
 //! Invariants: a branch that was made long stays long, so the rounds end; kernels begin at multiples of 256 bytes.
 
 use crate::code::WordClassTable;
-use crate::edit::{CodeEdit, CodeEdits, EditPosition};
+use crate::edit::{CodeEdits, EditPosition, NumberedEdit};
 use crate::known::{KnownProgram, ServesPrefetch};
 use crate::map::{InsertOrder, MapChange, OffsetRemap};
 use crate::padding::{Padding, PaddingStyle, PaddingSuccessor};
@@ -100,32 +100,33 @@ impl<'e> CodePlan<'e> {
         let edits = edits.unwrap_or(&NO_EDITS);
         let part = &context.image.sections[section];
         let known = context.known.get(&section);
-        let (extents, mut paddings) = split_section(context, part.bytes, &functions, known);
+        let SectionParts { extents, mut paddings } = split_section(context, part.bytes, &functions, known);
         let (behind, mut order): (Vec<_>, Vec<_>) = edits
             .rows
             .iter()
             .copied()
             .enumerate()
-            .partition(|(_, edit): &(usize, CodeEdit)| edit.place == EditPosition::End);
-        order.sort_by_key(|(_, edit)| (edit.offset, edit.place == EditPosition::After));
-        let scanner = |order| Scanner::new(context.marks, part.bytes, part.offset, order, edits, known);
+            .map(|(number, edit)| NumberedEdit { number, edit })
+            .partition(|numbered| numbered.edit.place == EditPosition::End);
+        order.sort_by_key(|NumberedEdit { edit, .. }| (edit.offset, edit.place == EditPosition::After));
         let SectionScan { mut branches, computations, mut fetches, open, mut placed, mut loops, words } =
-            scan_code(&extents, &order, &scanner)?;
+            scan_code(&extents, &order, &|order| {
+                Scanner::new(context.marks, part.bytes, part.offset, order, edits, known)
+            })?;
         drop(order);
-        let serves = |at: u64| (context.serves)(section, at);
         let unexplained = check_unexplained(
             context.marks.isa,
             (part.bytes, part.offset),
             open,
             context.is_bare,
-            &serves,
+            &|at| (context.serves)(section, at),
             &mut fetches,
         )?;
-        placed.extend(behind.into_iter().map(|(edit, _)| PlacedEdit {
+        placed.extend(behind.into_iter().map(|numbered| PlacedEdit {
             old: part.size,
             removed: 0,
             rank: InsertOrder::Lead,
-            edit: edit as u32,
+            edit: numbered.number as u32,
         }));
         placed.sort_by_key(|place| place.old);
         if !relocated.is_empty() {
@@ -317,8 +318,8 @@ const PIECE: u64 = 1 << 20;
 /// The contents of some code, which is cut between functions.
 fn scan_code<'a>(
     extents: &[ScanExtent<'_>],
-    order: &'a [(usize, CodeEdit)],
-    scanner: &(impl Fn(&'a [(usize, CodeEdit)]) -> Scanner<'a> + Sync),
+    order: &'a [NumberedEdit],
+    scanner: &(impl Fn(&'a [NumberedEdit]) -> Scanner<'a> + Sync),
 ) -> Result<SectionScan, Diagnostic> {
     let mut rest = order;
     let mut pieces = Vec::new();
@@ -327,7 +328,7 @@ fn scan_code<'a>(
         let count = left.partition_point(|extent| extent.start < first.start + PIECE).max(1);
         let (own, behind) = left.split_at(count);
         let end = behind.first().map_or(u64::MAX, |next| next.start);
-        let (edits, more) = rest.split_at(rest.partition_point(|(_, edit)| edit.offset < end));
+        let (edits, more) = rest.split_at(rest.partition_point(|numbered| numbered.edit.offset < end));
         pieces.push((own, edits));
         (left, rest) = (behind, more);
     }
@@ -396,13 +397,19 @@ fn trim_padding(mut padding: Padding, placed: &[PlacedEdit]) -> Option<Padding> 
     (start <= padding.end).then_some(padding)
 }
 
-/// The parts of a section that are code, and those that are padding.
+/// The parts of a section.
+struct SectionParts<'f> {
+    /// Those that are code.
+    extents: Vec<ScanExtent<'f>>,
+    paddings: Vec<Padding>,
+}
+
 fn split_section<'f>(
     context: &SectionsContext<'_>,
     bytes: &[u8],
     functions: &'f [NamedRange],
     known: Option<&KnownProgram<'_>>,
-) -> (Vec<ScanExtent<'f>>, Vec<Padding>) {
+) -> SectionParts<'f> {
     let gap = Gaps { habit: padding_style(context.line, bytes, functions), bytes, known };
     let gaps: Vec<CodeGap> = (0..functions.len() + 1)
         .into_par_iter()
@@ -410,22 +417,17 @@ fn split_section<'f>(
         .map(|one| gap_before_function(one, functions, &gap, bytes))
         .collect();
     let (mut extents, mut paddings) = (Vec::with_capacity(functions.len()), Vec::with_capacity(functions.len()));
-    for (number, (code, padding)) in gaps.into_iter().enumerate() {
+    for (number, CodeGap { code, padding }) in gaps.into_iter().enumerate() {
         extents.extend(code.map(|code| ScanExtent { start: code.start, end: code.end, name: "code without a symbol" }));
         paddings.extend(padding);
         let function = functions.get(number);
         extents.extend(function.map(|one| ScanExtent { start: one.start, end: one.end, name: &one.name }));
     }
-    (extents, paddings)
+    SectionParts { extents, paddings }
 }
 
 /// The bytes before a function, or after the last one.
-fn gap_before_function(
-    number: usize,
-    functions: &[NamedRange],
-    gap: &Gaps<'_>,
-    bytes: &[u8],
-) -> (Option<Range<u64>>, Option<Padding>) {
+fn gap_before_function(number: usize, functions: &[NamedRange], gap: &Gaps<'_>, bytes: &[u8]) -> CodeGap {
     let at = number.checked_sub(1).map_or(0, |last| functions[last].end);
     match functions.get(number) {
         Some(function) if function.is_kernel => gap.gap_between(at, function.start, PaddingSuccessor::Kernel),
@@ -437,8 +439,13 @@ fn gap_before_function(
 /// Gaps between functions per task.
 const GAPS: usize = 256;
 
-/// Code without a name, and padding after it.
-type CodeGap = (Option<Range<u64>>, Option<Padding>);
+/// The bytes between two functions.
+struct CodeGap {
+    /// Code without a name.
+    code: Option<Range<u64>>,
+    /// Padding after it.
+    padding: Option<Padding>,
+}
 
 /// The gaps between functions.
 struct Gaps<'g> {
@@ -455,7 +462,10 @@ impl Gaps<'_> {
         let code = self.known.and_then(|known| known.last_data(start, end)).map_or(code, |data| data.max(code));
         // At the very start of the section there is nothing to align.
         let padding = if code > 0 || end > 0 { self.habit.read_padding(self.bytes, code, end, behind) } else { None };
-        ((code > start).then_some(start..code), padding.filter(|padding| !padding.runs.is_empty()))
+        CodeGap {
+            code: (code > start).then_some(start..code),
+            padding: padding.filter(|padding| !padding.runs.is_empty()),
+        }
     }
 }
 

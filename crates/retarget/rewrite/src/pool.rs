@@ -347,14 +347,27 @@ impl MovedFunction {
     }
 }
 
+/// A field of the file with its new bytes.
+struct NewField {
+    at: usize,
+    bytes: Vec<u8>,
+}
+
+/// The moved functions of a section.
+struct MovedCode<'m> {
+    /// Address of the section.
+    start: u64,
+    moved: &'m [MovedFunction],
+}
+
 /// Updates symbols and kernel descriptors to the new places.
 fn redirect_symbols(bytes: &mut [u8], moved: &[MovedFunction]) -> Result<(), Diagnostic> {
-    let mut fields: Vec<(usize, Vec<u8>)> = Vec::new();
+    let mut fields: Vec<NewField> = Vec::new();
     {
         let image = ObjectImage::parse(bytes)?;
-        let sections: Vec<(u64, &[MovedFunction])> = moved
+        let sections: Vec<MovedCode<'_>> = moved
             .chunk_by(|a, b| a.section == b.section)
-            .map(|own| (image.sections[own[0].section].address, own))
+            .map(|own| MovedCode { start: image.sections[own[0].section].address, moved: own })
             .collect();
         for table in image.symbol_tables()? {
             for (number, row) in table.rows.iter().enumerate() {
@@ -365,22 +378,22 @@ fn redirect_symbols(bytes: &mut [u8], moved: &[MovedFunction]) -> Result<(), Dia
                     let at = table.at + number * SYMBOL;
                     let mut field = bytes[at..at + SYMBOL].to_vec();
                     SymbolRow::write(&mut field, to, row.size);
-                    fields.push((at, field));
+                    fields.push(NewField { at, bytes: field });
                 }
                 fields.extend(redirect_descriptor(&image, row, &|one| moved_symbol_address(one, &sections)));
             }
         }
     }
-    for (at, field) in fields {
-        bytes[at..at + field.len()].copy_from_slice(&field);
+    for field in fields {
+        bytes[field.at..field.at + field.bytes.len()].copy_from_slice(&field.bytes);
     }
     Ok(())
 }
 
-fn moved_symbol_address(address: u64, sections: &[(u64, &[MovedFunction])]) -> Option<u64> {
+fn moved_symbol_address(address: u64, sections: &[MovedCode<'_>]) -> Option<u64> {
     sections
         .iter()
-        .find_map(|(start, own)| Some(MovedFunction::moved_offset(own, address.checked_sub(*start)?)? + start))
+        .find_map(|code| Some(MovedFunction::moved_offset(code.moved, address.checked_sub(code.start)?)? + code.start))
 }
 
 /// The field of a kernel descriptor that points to its code, if that has moved.
@@ -388,10 +401,10 @@ fn redirect_descriptor(
     image: &ObjectImage<'_>,
     row: &SymbolRow<'_>,
     new: &dyn Fn(u64) -> Option<u64>,
-) -> Option<(usize, Vec<u8>)> {
+) -> Option<NewField> {
     let section = &image.sections[row.section.filter(|_| row.name.ends_with(".kd"))?];
     let at = usize::try_from(row.value.checked_sub(section.address)?).ok()?.checked_add(CODE)?;
     let distance = i64::from_le_bytes(*section.bytes.get(at..)?.first_chunk()?);
     let to = new(row.value.wrapping_add_signed(distance))?;
-    Some((section.offset as usize + at, to.wrapping_sub(row.value).to_le_bytes().to_vec()))
+    Some(NewField { at: section.offset as usize + at, bytes: to.wrapping_sub(row.value).to_le_bytes().to_vec() })
 }

@@ -45,16 +45,16 @@ pub(crate) fn check_explained(
     if is_still && plans.iter().all(|plan| plan.map.is_still()) {
         return Ok(());
     }
-    let from = |section: usize| free.iter().find(|tail| tail.section == section).map(|tail| tail.from);
     // Loaders find their own sections; an address of data or code may be anywhere in code.
     let data_stays = placed.all(|(part, new)| part.address == *new || !(part.is_code() || distances::is_data(part)));
-    let is_pooled =
-        plans.iter().all(|plan| from(plan.section).map_or(plan.map.is_still(), |at| plan.map.is_still_to(at)));
+    let is_pooled = plans
+        .iter()
+        .all(|plan| start_of_tail(free, plan.section).map_or(plan.map.is_still(), |at| plan.map.is_still_to(at)));
     for plan in plans {
         let Some(known) = known.get(&plan.section) else { continue };
         let mut found = find_unrelocatable(known, plan);
         if is_pooled {
-            let from = from(plan.section).unwrap_or(u64::MAX);
+            let from = start_of_tail(free, plan.section).unwrap_or(u64::MAX);
             found.retain(|one| one.at >= from || one.is_about_data && !data_stays);
         }
         if let Some(first) = found.first() {
@@ -62,6 +62,11 @@ pub(crate) fn check_explained(
         }
     }
     Ok(())
+}
+
+/// The offset from which on a section may move.
+fn start_of_tail(free: &[MovableTail], section: usize) -> Option<u64> {
+    free.iter().find(|tail| tail.section == section).map(|tail| tail.from)
 }
 
 /// The refusal for the first of several places in the section at `file`.

@@ -9,6 +9,7 @@
 use crate::fix::{FieldPatch, LayoutContext, SectionOffset};
 use crate::known::KnownProgram;
 use crate::plan::CodePlan;
+use crate::tables::NamedObject;
 use crate::{distances, refuse_layout};
 use hotswap_code_object::image::{Formula, Rela, RelocationForm, RelocationSection, SymbolRow, SymbolRows, pack_words};
 use hotswap_report::Diagnostic;
@@ -25,8 +26,8 @@ pub(crate) struct FieldInputs<'w> {
     pub(crate) plans: &'w [CodePlan<'w>],
     /// For a section: its plan.
     pub(crate) plan_of: HashMap<usize, usize>,
-    /// Start and end of named data, sorted.
-    pub(crate) objects: Vec<(SectionOffset, u64)>,
+    /// Named data, sorted.
+    pub(crate) objects: Vec<NamedObject>,
     /// Starts of kernel descriptors.
     pub(crate) descriptors: HashSet<SectionOffset>,
     /// In a linked file without relocations the analysis of its code.
@@ -39,11 +40,17 @@ const ENTRY: u64 = 16;
 /// Bytes of a word of packed relocations.
 const WORD: usize = 8;
 
-/// The space that packed relocations need in that layout: section and size.
+/// The space that a section with packed relocations needs.
+pub(crate) struct PackedSize {
+    pub(crate) section: usize,
+    pub(crate) size: u64,
+}
+
+/// The space that packed relocations need in that layout.
 pub(crate) fn packed_sizes(
     world: &LayoutContext<'_>,
     all: &[RelocationSection<'_>],
-) -> Result<Vec<(usize, u64)>, Diagnostic> {
+) -> Result<Vec<PackedSize>, Diagnostic> {
     let mut sizes = Vec::new();
     for relocations in all.iter().filter(|relocations| relocations.form == RelocationForm::Relr) {
         let mut places = Vec::with_capacity(relocations.len());
@@ -54,7 +61,8 @@ pub(crate) fn packed_sizes(
                 Some(world.maps.new_bytes(place, WORD as u64)? + world.layout.addresses[place.section])
             }));
         }
-        sizes.push((relocations.section, (pack_words(&places).len() * WORD) as u64));
+        let size = (pack_words(&places).len() * WORD) as u64;
+        sizes.push(PackedSize { section: relocations.section, size });
     }
     Ok(sizes)
 }
@@ -327,11 +335,10 @@ impl FieldInputs<'_> {
         {
             return true;
         }
-        let before = self.objects.partition_point(|(start, _)| *start <= case.place);
+        let before = self.objects.partition_point(|object| object.start <= case.place);
         let object = before.checked_sub(1).map(|last| self.objects[last]);
-        let Some((start, _)) = object.filter(|(start, end)| start.section == data && case.place.offset < *end) else {
-            return false;
-        };
+        let object = object.filter(|object| object.start.section == data && case.place.offset < object.end);
+        let Some(NamedObject { start, .. }) = object else { return false };
         let distance = case.place.offset - start.offset;
         let other = place.offset.checked_sub(distance).map(|offset| SectionOffset { offset, ..place });
         let other = other.and_then(|other| self.world.start_address(other));

@@ -11,6 +11,7 @@ use crate::place::NamedRange;
 use crate::plan::{CodePlan, FreeSgprs, LongBranch, SectionsContext};
 use crate::proof::{check_explained, check_sums};
 use crate::relocate::{self, FieldInputs};
+use crate::tables::NamedObjects;
 use crate::{distances, packed, refuse_layout, tables, verify};
 use hotswap_code_object::ObjectKind;
 use hotswap_code_object::image::{Formula, ImageLayout, ObjectImage, RelocationSection, SectionPart, SymbolRows};
@@ -58,7 +59,7 @@ pub fn rewrite_object(
 /// The same for a file that was already taken apart.
 ///
 /// # Errors
-/// As [`rewrite`].
+/// The same as those of [`rewrite`].
 pub fn rewrite_image(
     image: &ObjectImage<'_>,
     edits: &BTreeMap<usize, CodeEdits>,
@@ -108,16 +109,16 @@ fn laid_out(
     let (found, none) = (found?, BTreeMap::new());
     let known = if is_bare { &found } else { &none };
     let counters = PcUses::new(image, known, options.programs);
-    let serves = |section: usize, at: u64| counters.serves_fetching(section, at);
-    let facts = CodeFacts { known, lent: options.programs, serves: &serves };
+    let serves: &ServesPrefetch<'_> = &|section, at| counters.serves_fetching(section, at);
+    let facts = CodeFacts { known, lent: options.programs, serves };
     let code = AnalysedCode { known: &found, is_bare };
     let inside = kernels_inside(&functions);
-    let mut plans = make_plans(image, functions, &relocations, &marks, edits, (options, code, &serves))?;
+    let mut plans = make_plans(image, functions, &relocations, &marks, edits, (options, code, serves))?;
     let maps = SectionMaps::new(image, &plans);
     let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite_debug_info(image, &maps, &symbols, &relocations)?;
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
-    replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
+    replaced.iter().for_each(|one| sizes[one.section] = one.content.bytes.len() as u64);
     options.contents.iter().for_each(|content| sizes[content.section] = content.bytes.len() as u64);
     let layout = place_sections(image, &maps.with_replaced(&replaced, options.contents), &relocations, sizes)?;
     check_explained(image, &layout, known, (&plans, options.free))?;
@@ -126,8 +127,7 @@ fn laid_out(
         plan.write_section(image.sections[plan.section].bytes, &mut out[layout.section_range(plan.section)])?;
         plan.forget_content();
     }
-    let encoded =
-        replaced.iter_mut().map(|(section, content)| (*section, Cow::Owned(std::mem::take(&mut content.bytes))));
+    let encoded = replaced.iter_mut().map(|one| (one.section, Cow::Owned(std::mem::take(&mut one.content.bytes))));
     let given = options.contents.iter().map(|content| (content.section, Cow::Borrowed(content.bytes)));
     encoded.chain(given).for_each(|(section, bytes)| out[layout.section_range(section)].copy_from_slice(&bytes));
     let maps = SectionMaps::new(image, &plans).with_replaced(&replaced, options.contents);
@@ -150,9 +150,9 @@ fn kernels_inside(functions: &[Vec<NamedRange>]) -> Vec<KernelInside> {
     let mut kernels = Vec::new();
     for (section, functions) in functions.iter().enumerate() {
         for function in functions {
-            kernels.extend(function.inside.iter().map(|(offset, name)| KernelInside {
-                place: SectionOffset { section, offset: *offset },
-                name: name.clone(),
+            kernels.extend(function.inside.iter().map(|kernel| KernelInside {
+                place: SectionOffset { section, offset: kernel.offset },
+                name: kernel.name.clone(),
                 function: function.name.clone(),
             }));
         }
@@ -192,12 +192,11 @@ fn place_sections(
     loop {
         let layout = ImageLayout::new(image, &sizes)?;
         let needed = relocate::packed_sizes(&LayoutContext { image, layout: &layout, maps }, relocations)?;
-        let mut small = needed.into_iter().filter(|(section, size)| *size > sizes[*section]).peekable();
-        if small.peek().is_none() {
+        let small: Vec<_> = needed.into_iter().filter(|needed| needed.size > sizes[needed.section]).collect();
+        if small.is_empty() {
             return Ok(layout);
         }
-        let small: Vec<(usize, u64)> = small.collect();
-        small.into_iter().for_each(|(section, size)| sizes[section] = size);
+        small.into_iter().for_each(|needed| sizes[needed.section] = needed.size);
     }
 }
 
@@ -264,12 +263,12 @@ pub(crate) fn plans_of<'e>(
     edits: &'e BTreeMap<usize, CodeEdits>,
     (options, known): (&RewriteOptions<'_>, &BTreeMap<usize, KnownProgram<'_>>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
-    let serves = |section: usize, at: u64| {
+    let serves: &ServesPrefetch<'_> = &|section, at| {
         let function = known.get(&section).and_then(|known| known.known_function(at));
         function.is_some_and(|function| function.serves_fetching(at as u32))
     };
     let functions = crate::place::function_ranges(image, symbols);
-    make_plans(image, functions, relocations, marks, edits, (options, AnalysedCode { known, is_bare: true }, &serves))
+    make_plans(image, functions, relocations, marks, edits, (options, AnalysedCode { known, is_bare: true }, serves))
 }
 
 /// The analysis of code, and whether nothing else explains it.
@@ -342,7 +341,7 @@ fn write_layout(
     call_frames: &[DwarfDistance],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
-    let (values, (objects, descriptors)) =
+    let (values, NamedObjects { objects, descriptors }) =
         rayon::join(|| tables::symbol_values(world, symbols), || tables::collect_objects(world, symbols));
     let values = values?;
     tables::write_symbols(world, symbols, &values, out);

@@ -4,7 +4,7 @@
 //! the lists. Code that cannot be decoded holds no distance that could be executed.
 
 use crate::code::{WordClass, WordClassTable, concerns_counter, fetch_distance, is_fetch_from, is_relative_fetch};
-use crate::edit::{CodeEdit, CodeEdits, EditPosition};
+use crate::edit::{CodeEdits, EditPosition, NumberedEdit};
 use crate::known::{KnownProgram, ProgramCursor};
 use crate::map::InsertOrder;
 use crate::padding::{NOP, Padding};
@@ -209,7 +209,7 @@ pub(crate) struct Scanner<'a> {
     /// Offset of the section in the file, for messages.
     file: u64,
     /// The edits by place, with their numbers.
-    edits: &'a [(usize, CodeEdit)],
+    edits: &'a [NumberedEdit],
     list: &'a CodeEdits,
     /// The executed code, where that is known.
     known: Option<&'a KnownProgram<'a>>,
@@ -220,15 +220,24 @@ pub(crate) struct Scanner<'a> {
     next: usize,
 }
 
+/// An instruction that counts those after it.
+#[derive(Clone, Copy)]
+struct CountingInst {
+    at: u64,
+    word: u32,
+    /// The number of instructions before it.
+    before: u64,
+}
+
 /// Effects of the previous instructions on the next ones.
 #[derive(Default)]
 struct ScanState {
     /// Number of instructions so far.
     passed: u64,
-    /// The last clause: its offset, its word, the number of instructions before it.
-    clause: Option<(u64, u32, u64)>,
-    /// The last delay, the same.
-    delay: Option<(u64, u32, u64)>,
+    /// The last clause.
+    clause: Option<CountingInst>,
+    /// The last delay.
+    delay: Option<CountingInst>,
     /// The insertions after the last instruction.
     behind: Inserted,
 }
@@ -270,7 +279,7 @@ impl<'a> Scanner<'a> {
         marks: &'a WordClassTable,
         bytes: &'a [u8],
         file: u64,
-        edits: &'a [(usize, CodeEdit)],
+        edits: &'a [NumberedEdit],
         list: &'a CodeEdits,
         known: Option<&'a KnownProgram<'a>>,
     ) -> Self {
@@ -312,7 +321,7 @@ impl<'a> Scanner<'a> {
             let word = self.word_at(at);
             state.insert(state.behind, &mut self.found.words);
             state.behind = Inserted::default();
-            if self.edits.get(self.next).is_some_and(|(_, edit)| edit.offset < at + u64::from(size)) {
+            if self.edits.get(self.next).is_some_and(|next| next.edit.offset < at + u64::from(size)) {
                 self.place_edits(at, u64::from(size), extent, &mut state)?;
             }
             state.passed += 1;
@@ -335,7 +344,8 @@ impl<'a> Scanner<'a> {
         if self.known.is_some_and(|known| !known.is_reached(at)) {
             return Ok(());
         }
-        let inside = self.edits.iter().any(|(_, edit)| extent.start <= edit.offset && edit.offset < extent.end);
+        let inside =
+            self.edits.iter().any(|NumberedEdit { edit, .. }| extent.start <= edit.offset && edit.offset < extent.end);
         if inside {
             let what = format!("`{}` is to be changed and holds bytes that are no instruction", extent.name);
             return Err(refuse_layout(self.file + at, what));
@@ -356,8 +366,8 @@ impl<'a> Scanner<'a> {
             WordClass::Branch => self.scan_branch(at, word, size, extent),
             WordClass::Counter | WordClass::Fetch if self.marks.may_count(word) => self.scan_special(at, extent)?,
             WordClass::Counter | WordClass::Fetch => {}
-            WordClass::Clause => state.clause = Some((at, word, state.passed)),
-            WordClass::Delay => state.delay = Some((at, word, state.passed)),
+            WordClass::Clause => state.clause = Some(CountingInst { at, word, before: state.passed }),
+            WordClass::Delay => state.delay = Some(CountingInst { at, word, before: state.passed }),
         }
         Ok(())
     }
@@ -427,7 +437,9 @@ impl<'a> Scanner<'a> {
         state: &mut ScanState,
     ) -> Result<(), Diagnostic> {
         let mut before = Inserted::default();
-        while let Some((number, edit)) = self.edits.get(self.next).filter(|(_, edit)| edit.offset < at + size) {
+        while let Some(NumberedEdit { number, edit }) =
+            self.edits.get(self.next).filter(|next| next.edit.offset < at + size)
+        {
             if edit.offset != at {
                 let what = format!("an edit of `{}` is not at an instruction", extent.name);
                 return Err(refuse_layout(self.file + edit.offset, what));
@@ -469,7 +481,7 @@ impl<'a> Scanner<'a> {
 
     /// An edit that is in no extent.
     pub(crate) fn left_over(&self) -> Option<u64> {
-        self.edits.get(self.next).map(|(_, edit)| edit.offset)
+        self.edits.get(self.next).map(|next| next.edit.offset)
     }
 }
 
@@ -512,7 +524,7 @@ impl ScanState {
         if !new.any {
             return;
         }
-        let clause = self.clause.take().map(|(at, word, before)| (at, word, self.passed_since(before)));
+        let clause = self.clause.take().map(|one| (one.at, one.word, self.passed_since(one.before)));
         if let Some((at, word, passed)) = clause.filter(|(_, word, passed)| *passed <= word & 63) {
             // One member is not a clause.
             let word = if passed < 2 { NOP } else { word & !63 | (passed - 1) };
@@ -522,7 +534,7 @@ impl ScanState {
         if new.count == 0 && !new.counts {
             return;
         }
-        let delay = self.delay.map(|(at, word, before)| (at, word, self.passed_since(before)));
+        let delay = self.delay.map(|one| (one.at, one.word, self.passed_since(one.before)));
         if let Some((at, word, passed)) = delay.filter(|(_, word, passed)| *passed <= last_delayed(*word).min(6)) {
             let moved = moved_delay(word, passed, new).unwrap_or(NOP);
             words.push(SplitClause { at, word: moved });

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 const DESCRIPTOR: u64 = 64;
 /// Offset in it of the distance to the code.
 const ENTRY: usize = 16;
-/// `COMPUTE_PGM_RSRC3`.
+/// Offset in it of `COMPUTE_PGM_RSRC3`.
 const RSRC3: usize = 44;
 /// Bytes per step of `INST_PREF_SIZE`.
 const PREFETCH: u64 = 128;
@@ -68,11 +68,23 @@ pub(crate) fn write_symbols(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]
     }
 }
 
-/// Named data, sorted, with its end; and the starts of kernel descriptors.
-pub(crate) fn collect_objects(
-    world: &LayoutContext<'_>,
-    tables: &[SymbolRows<'_>],
-) -> (Vec<(SectionOffset, u64)>, HashSet<SectionOffset>) {
+/// Data with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NamedObject {
+    pub(crate) start: SectionOffset,
+    /// Offset of its end in the section.
+    pub(crate) end: u64,
+}
+
+/// The data that symbols name.
+pub(crate) struct NamedObjects {
+    /// All of it, sorted.
+    pub(crate) objects: Vec<NamedObject>,
+    /// Starts of kernel descriptors.
+    pub(crate) descriptors: HashSet<SectionOffset>,
+}
+
+pub(crate) fn collect_objects(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]) -> NamedObjects {
     let rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.kind == elf::STT_OBJECT);
     let (mut objects, mut descriptors) = (Vec::new(), HashSet::new());
     for row in rows {
@@ -80,11 +92,11 @@ pub(crate) fn collect_objects(
         if row.size == DESCRIPTOR && row.name.ends_with(".kd") {
             descriptors.insert(place);
         }
-        objects.push((place, place.offset.saturating_add(row.size)));
+        objects.push(NamedObject { start: place, end: place.offset.saturating_add(row.size) });
     }
     objects.sort_unstable();
     objects.dedup();
-    (objects, descriptors)
+    NamedObjects { objects, descriptors }
 }
 
 /// Tags of the table of packed relocations: its address and its size.

@@ -73,6 +73,12 @@ pub fn verify_object(data: &[u8]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
+/// A branch with its target; both are offsets in the code.
+struct BranchTarget {
+    at: u64,
+    target: u64,
+}
+
 /// Branches inside a function must target the start of an instruction. `data` is skipped.
 fn check_branches(
     marks: &WordClassTable,
@@ -82,7 +88,7 @@ fn check_branches(
     let mut data = data.peekable();
     // One bit for each dword at which an instruction begins.
     let mut begins = vec![0_u64; bytes.len() / 256 + 1];
-    let mut targets: Vec<(u64, u64)> = Vec::new();
+    let mut targets: Vec<BranchTarget> = Vec::new();
     let (mut at, mut is_clean) = (0, true);
     while at < bytes.len() {
         if let Some(passed) = data.next_if(|data| data.start <= at as u64) {
@@ -99,14 +105,14 @@ fn check_branches(
         let behind = at + usize::from(size);
         if marks.mark_of_word(word) == WordClass::Branch {
             let target = (behind as u64).wrapping_add_signed(i64::from(word as u16 as i16) * 4);
-            targets.push((at as u64, target));
+            targets.push(BranchTarget { at: at as u64, target });
         }
         at = behind;
     }
     let wrong =
-        targets.iter().find(|(_, target)| *target < bytes.len() as u64 && !is_instruction_begin(*target, &begins));
+        targets.iter().find(|one| one.target < bytes.len() as u64 && !is_instruction_begin(one.target, &begins));
     match wrong.filter(|_| is_clean) {
-        Some((at, _)) => Err((*at, "a branch target is inside an instruction")),
+        Some(one) => Err((one.at, "a branch target is inside an instruction")),
         None => Ok(()),
     }
 }

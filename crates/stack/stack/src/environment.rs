@@ -5,7 +5,7 @@
 //! compiled for the GPU itself. Without it only the files of the tree see the name.
 
 use crate::manifest::{FileRow, TreeManifest};
-use crate::plan::{NameMode, ServeRun, TreePlan};
+use crate::plan::{DataDirectory, NameMode, ServeRun, TreePlan};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -58,7 +58,7 @@ impl Environment {
             environment.set_variable("LD_LIBRARY_PATH", join_paths(directories.iter().map(PathBuf::as_path)), true);
         }
         for library in plan.libraries.iter().filter(|library| is_served_library(&library.name, manifest)) {
-            if let Some((variable, directory)) = &library.data {
+            if let Some(DataDirectory { variable, directory }) = &library.data {
                 environment.set_variable(variable, destination.join(directory).display().to_string(), false);
             }
         }

@@ -34,11 +34,19 @@ impl JournalLine {
     }
 }
 
+/// A row of an earlier run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JournalRow {
+    pub(crate) row: FileRow,
+    /// Whether its settings are those of this run.
+    pub(crate) is_current: bool,
+}
+
 /// Rows of earlier runs, complete or not.
 #[derive(Debug, Default)]
 pub(crate) struct JournalHistory {
-    /// The rows of a path, and whether their settings are those of this run.
-    pub(crate) files: BTreeMap<PathBuf, Vec<(FileRow, bool)>>,
+    /// The rows of each path, the oldest first.
+    pub(crate) files: BTreeMap<PathBuf, Vec<JournalRow>>,
     pub(crate) links: BTreeSet<LinkRow>,
     pub(crate) directories: BTreeSet<PathBuf>,
     /// Whether there was any run.
@@ -67,7 +75,7 @@ impl JournalHistory {
     }
 
     fn add_row(&mut self, row: FileRow, is_current: bool) {
-        self.files.entry(row.path.clone()).or_default().push((row, is_current));
+        self.files.entry(row.path.clone()).or_default().push(JournalRow { row, is_current });
     }
 
     fn read_journal(&mut self, destination: &Path, maker: Option<&MakerSettings>) -> Result<(), Diagnostic> {
@@ -114,7 +122,7 @@ impl JournalHistory {
 
     /// Whether one of the rows of a path has this hash.
     pub(crate) fn has_row(&self, path: &Path, sha256: &str) -> bool {
-        self.files.get(path).is_some_and(|rows| rows.iter().any(|(row, _)| row.sha256 == sha256))
+        self.files.get(path).is_some_and(|rows| rows.iter().any(|known| known.row.sha256 == sha256))
     }
 }
 
@@ -310,7 +318,7 @@ mod tests {
             MakerSettings::of_request(&ServeRequest { targets: vec!["gfx1031".to_owned()], ..ServeRequest::default() });
         for (asked, expected) in [(&maker, true), (&other, false)] {
             let past = JournalHistory::read(directory.path(), Some(asked)).unwrap();
-            assert_eq!(past.files[Path::new("a")], [(row("a"), expected)]);
+            assert_eq!(past.files[Path::new("a")], [JournalRow { row: row("a"), is_current: expected }]);
         }
     }
 

@@ -7,9 +7,9 @@
 
 use crate::existing::hash_of_output;
 use crate::hash;
-use crate::journal::JournalHistory;
+use crate::journal::{JournalHistory, JournalRow};
 use crate::manifest::FileRow;
-use crate::plan::{Action, LibraryPlan, OutputContent, TreePlan};
+use crate::plan::{Action, DataDirectory, LibraryPlan, OutputContent, TreePlan};
 use crate::rules::{self, FileKind};
 use hotswap_load_model::tree::{is_missing, normal_path};
 use hotswap_report::{Diagnostic, codes};
@@ -32,7 +32,7 @@ impl LibraryPlan {
     /// Drops the actions: they cannot all be carried out. Without outputs of an earlier run that is a refusal.
     fn mark_foreign(&mut self, found: Vec<Diagnostic>, past: &JournalHistory) {
         let mut rows = past.files.values().flatten();
-        let is_served = rows.any(|(row, _)| row.library.as_ref() == Some(&self.name));
+        let is_served = rows.any(|known| known.row.library.as_ref() == Some(&self.name));
         let (foreign, refused) = if is_served { (found, Vec::new()) } else { (Vec::new(), found) };
         *self = Self { name: std::mem::take(&mut self.name), foreign, refused, ..Self::default() };
     }
@@ -67,10 +67,10 @@ impl RunPlan {
         for library in plan.libraries.iter_mut().filter(|library| library.is_held()) {
             let kept_rows = KeptRows { library, past, destination };
             let rows = kept_rows.read_kept()?;
-            if let Some((row, _)) = rows.iter().find(|one| has_other_targets(one, &wanted)) {
-                return Err(other_settings(library, &row.path));
+            if let Some(other) = rows.iter().find(|one| has_other_targets(one, &wanted)) {
+                return Err(other_settings(library, &other.row.path));
             }
-            let rows: Vec<FileRow> = rows.into_iter().map(|(row, _)| row).collect();
+            let rows: Vec<FileRow> = rows.into_iter().map(|kept| kept.row).collect();
             library.actions = rows.iter().filter_map(action_of_row).collect();
             library.data = rows.iter().find_map(data_of_row);
             kept.extend(rows);
@@ -80,8 +80,8 @@ impl RunPlan {
     }
 }
 
-fn has_other_targets((row, is_current): &&(FileRow, bool), wanted: &[crate::WantedTarget]) -> bool {
-    !is_current || row.wanted.iter().any(|row| !wanted.contains(row))
+fn has_other_targets(kept: &&JournalRow, wanted: &[crate::WantedTarget]) -> bool {
+    !kept.is_current || kept.row.wanted.iter().any(|row| !wanted.contains(row))
 }
 
 /// The hashes of all inputs. Libraries with an input that cannot be read lose their actions.
@@ -116,7 +116,7 @@ fn note_unread_outputs(plan: &mut TreePlan, past: &JournalHistory) {
     let unread: Vec<Diagnostic> = in_tree.chain(in_libraries).collect();
     let covers =
         |problem: &Diagnostic, path: &Path| problem.place.file.as_ref().is_some_and(|unread| path.starts_with(unread));
-    for (row, _) in past.files.values().flatten() {
+    for JournalRow { row, .. } in past.files.values().flatten() {
         let problem = unread.iter().find(|problem| output_source_rows(row).any(|source| covers(problem, &source.path)));
         let (Some(name), Some(problem)) = (&row.library, problem) else { continue };
         let problem = vec![problem.clone()];
@@ -176,12 +176,12 @@ struct KeptRows<'k> {
 }
 
 impl KeptRows<'_> {
-    /// The row of each output that is still as a run wrote it, and whether it has the settings of this one. An output that
+    /// The row of each output that is still as a run wrote it. An output that
     /// others have changed keeps its last row, so that it is told by each run.
-    fn read_kept(&self) -> Result<Vec<(FileRow, bool)>, Diagnostic> {
+    fn read_kept(&self) -> Result<Vec<JournalRow>, Diagnostic> {
         let mut rows = Vec::new();
         for (path, all) in &self.past.files {
-            let own = all.iter().filter(|(row, _)| row.library.as_ref() == Some(&self.library.name));
+            let own = all.iter().filter(|kept| kept.row.library.as_ref() == Some(&self.library.name));
             let own = Vec::from_iter(own);
             let full = self.destination.join(path);
             if own.is_empty() || is_missing(&full)? {
@@ -194,7 +194,7 @@ impl KeptRows<'_> {
             }
             let sha256 = hash::of_file(&full)?;
             // The last row is that of the last run.
-            rows.extend(own.into_iter().rfind(|(row, _)| row.sha256 == sha256).cloned());
+            rows.extend(own.into_iter().rfind(|kept| kept.row.sha256 == sha256).cloned());
         }
         Ok(rows)
     }
@@ -210,11 +210,11 @@ fn action_of_row(row: &FileRow) -> Option<Action> {
     Some(Action { input, output: row.path.clone(), kind, content, others: Vec::new() })
 }
 
-/// As [`LibraryPlan::data`].
-fn data_of_row(row: &FileRow) -> Option<(&'static str, PathBuf)> {
+/// The answer of [`LibraryPlan::data`] for a row of the manifest.
+fn data_of_row(row: &FileRow) -> Option<DataDirectory> {
     let found = rules::find_rule(&row.input.as_ref()?.path, &row.path)?;
     let is_data = !matches!(found.rule().kind, FileKind::FatBinary | FileKind::Host);
-    Some((found.rule().variable.filter(|_| is_data)?, found.directory))
+    Some(DataDirectory { variable: found.rule().variable.filter(|_| is_data)?, directory: found.directory })
 }
 
 /// Links of earlier runs that lead to outputs that stay, or that could not be read.

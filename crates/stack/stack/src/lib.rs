@@ -40,7 +40,9 @@ pub mod use_check;
 
 pub use hotswap_load_model::libraries as rules;
 pub use hotswap_load_model::tree::{LibraryTree, read_tree};
-pub use plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRequest, TreePlan, WantedTarget};
+pub use plan::{
+    Action, DataDirectory, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRequest, TreePlan, WantedTarget,
+};
 pub use serve::{OutputMaker, OutputWay, Served, ServedLibrary, serve_tree};
 pub use source::other_sources;
 pub use stock::{Stock, targets_of};

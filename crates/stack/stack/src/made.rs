@@ -118,7 +118,7 @@ impl MadeRecord {
     /// Writes the record beside the output.
     ///
     /// # Errors
-    /// [`codes::CANNOT_WRITE`].
+    /// [`codes::CANNOT_WRITE`] where the file system refuses.
     pub fn write(&self, output: &Path) -> Result<(), Diagnostic> {
         let text = serde_json::to_string(self);
         let text = text.map_err(|error| Diagnostic::error(codes::INTERNAL, error.to_string()))?;

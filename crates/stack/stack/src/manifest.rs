@@ -49,7 +49,7 @@ pub struct OutputSource {
 pub struct LinkRow {
     /// Its path below the destination.
     pub path: PathBuf,
-    /// Its text.
+    /// The path that the link leads to, as its text has it.
     pub to: PathBuf,
 }
 
@@ -138,7 +138,7 @@ impl TreeManifest {
         files.chain(&self.directories).try_for_each(|path| check_path(path))
     }
 
-    /// Its text.
+    /// The manifest as the text of its file.
     ///
     /// # Errors
     /// [`codes::CANNOT_WRITE`] for paths that are not text.

@@ -74,7 +74,7 @@ fn malformed_names_line(line: &str) -> Diagnostic {
 /// A GPU and the name that the host is shown for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownName {
-    /// The GPU.
+    /// The name of the GPU itself.
     pub own: String,
     /// The shown name, by which libraries look for files.
     pub shown: String,
@@ -107,7 +107,7 @@ fn malformed_shown_names(names: &str) -> Diagnostic {
 /// The names that hosts are shown in a tree: in that of a served one, or of an unpacked package.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`], [`codes::MALFORMED`].
+/// [`codes::CANNOT_READ`] for an unreadable file, [`codes::MALFORMED`] for a line of another form.
 pub fn names_of_tree(tree: &LibraryTree) -> Result<Vec<ShownName>, Diagnostic> {
     let mut names = Vec::new();
     for (_, path) in tree.files.iter().filter(|(relative, _)| is_names_file(relative)) {
@@ -134,7 +134,7 @@ fn shown_itself(own: &str, shown: &str) -> Diagnostic {
     Diagnostic::error(codes::NOT_SERVED, what).advise(format!("serve it with --from {shown}"))
 }
 
-/// `OWN=SHOWN` each.
+/// Reads pairs in the form `OWN=SHOWN`.
 fn parse_pairs<'t>(texts: impl Iterator<Item = &'t str>) -> Result<BTreeMap<String, String>, ()> {
     texts.map(|pair| pair.split_once('=').map(|(own, shown)| (own.to_owned(), shown.to_owned())).ok_or(())).collect()
 }

@@ -31,7 +31,7 @@ pub enum OutputContent {
     Index(WantedTarget),
     /// An index of all GPUs, with rows for these targets.
     Extended(Vec<WantedTarget>),
-    /// The file's own.
+    /// The bytes of the file, unchanged.
     Copied,
 }
 
@@ -85,8 +85,17 @@ pub struct LibraryPlan {
     pub remark: Option<String>,
     /// Whether it has code for every target already.
     pub needs_nothing: bool,
-    /// The variable and the directory of its data, below the destination.
-    pub data: Option<(&'static str, PathBuf)>,
+    /// Where its data is; `None` where no variable names it.
+    pub data: Option<DataDirectory>,
+}
+
+/// A directory with the data of a library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataDirectory {
+    /// The variable by which the library finds it.
+    pub variable: &'static str,
+    /// Its path below the destination.
+    pub directory: PathBuf,
 }
 
 /// The plan for a tree.
@@ -113,10 +122,17 @@ struct HostFile<'t> {
     gpu: Option<String>,
 }
 
+/// A file of data that a rule names.
+struct DataFile<'t> {
+    relative: &'t Path,
+    path: &'t Path,
+    found: LibraryMatch,
+}
+
 /// The files of one library.
 #[derive(Default)]
 struct LibraryFiles<'t> {
-    data: Vec<(&'t Path, &'t Path, LibraryMatch)>,
+    data: Vec<DataFile<'t>>,
     hosts: Vec<HostFile<'t>>,
     refused: Vec<Diagnostic>,
 }
@@ -237,7 +253,7 @@ fn sort_into_library<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTr
     let Some(found) = rules::find_rule(path, relative) else { return };
     let rule = found.rule();
     if !matches!(rule.kind, FileKind::FatBinary | FileKind::Host) {
-        libraries.entry(rule.library.to_owned()).or_default().data.push((relative, path, found));
+        libraries.entry(rule.library.to_owned()).or_default().data.push(DataFile { relative, path, found });
         return;
     }
     if let Some(library) = rules::data_directory(path) {
@@ -287,8 +303,8 @@ fn by_content(relative: &Path, path: &Path, named: LibraryMatch) -> Result<Libra
 impl LibraryFiles<'_> {
     /// The processors that it has code for: in its data, where it has any.
     fn processors(&self) -> BTreeSet<String> {
-        let code = self.data.iter().filter(|(_, _, found)| found.rule().kind != FileKind::Shared);
-        let in_data: BTreeSet<String> = code.filter_map(|(_, _, found)| found.gpu.clone()).collect();
+        let code = self.data.iter().filter(|file| file.found.rule().kind != FileKind::Shared);
+        let in_data: BTreeSet<String> = code.filter_map(|file| file.found.gpu.clone()).collect();
         if in_data.is_empty() {
             return self.hosts.iter().flat_map(|host| host.stock.processors()).map(str::to_owned).collect();
         }
@@ -333,7 +349,7 @@ impl LibraryFiles<'_> {
         if has_data && self.hosts.iter().all(|host| host.gpu.is_some()) && !is_archived {
             return LibraryPlan { refused: vec![without_host(&plan.name)], ..plan };
         }
-        let directories: BTreeSet<&Path> = self.data.iter().map(|(_, _, found)| found.directory.as_path()).collect();
+        let directories: BTreeSet<&Path> = self.data.iter().map(|file| file.found.directory.as_path()).collect();
         if let (Some(first), Some(last)) = (directories.first(), directories.last())
             && first != last
             && !is_archived
@@ -350,7 +366,9 @@ impl LibraryFiles<'_> {
         let absent = wanted.iter().filter(|row| !processors.contains(&row.source) && !processors.contains(&row.target));
         let mut warnings: Vec<Diagnostic> = absent.map(|row| without_source(&plan.name, row)).collect();
         warnings.extend(is_alone.then(|| without_data(&plan.name)));
-        let data = self.data.first().and_then(|(_, _, found)| Some((found.rule().variable?, found.directory.clone())));
+        let data = self.data.first().and_then(|DataFile { found, .. }| {
+            Some(DataDirectory { variable: found.rule().variable?, directory: found.directory.clone() })
+        });
         let mut actions = match settings.names {
             NameMode::Source => self.data_actions(wanted, settings),
             NameMode::Own => self.renamed_data_actions(wanted, settings),
@@ -369,7 +387,7 @@ impl LibraryFiles<'_> {
 
     fn data_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
         let data = self.data.iter();
-        let actions = data.filter_map(|(relative, path, found)| {
+        let actions = data.filter_map(|DataFile { relative, path, found }| {
             let content = data_content(found, wanted, settings)?;
             let kind = found.rule().kind;
             let output = if kind == FileKind::KernelDatabase {
@@ -407,7 +425,7 @@ impl LibraryFiles<'_> {
 
     fn other_source(&self, relative: &Path, row: &WantedTarget, other: &str) -> Option<OtherSource> {
         let at = rename_path(relative, &WantedTarget { target: other.to_owned(), source: row.source.clone() });
-        let (_, path, _) = self.data.iter().find(|(relative, ..)| *relative == at)?;
+        let DataFile { path, .. } = self.data.iter().find(|file| file.relative == at)?;
         let wanted = WantedTarget { target: row.target.clone(), source: other.to_owned() };
         Some(OtherSource { wanted, input: path.to_path_buf() })
     }
@@ -418,9 +436,9 @@ impl LibraryFiles<'_> {
     fn database_name(&self, relative: &Path, found: &LibraryMatch) -> PathBuf {
         let gpu = found.gpu.as_deref().unwrap_or_default();
         let name = DatabaseName::of_path(relative, gpu);
-        let others = self.data.iter().filter(|(.., other)| other.row == found.row);
+        let others = self.data.iter().filter(|other| other.found.row == found.row);
         let others =
-            others.filter(|(.., other)| other.gpu == found.gpu).map(|(other, ..)| DatabaseName::of_path(other, gpu));
+            others.filter(|other| other.found.gpu == found.gpu).map(|other| DatabaseName::of_path(other.relative, gpu));
         let is_largest = others.filter(|other| other.id == name.id).all(|other| other.units <= name.units);
         if is_largest { relative.with_file_name(name.id + ".kdb") } else { relative.to_path_buf() }
     }
@@ -428,7 +446,8 @@ impl LibraryFiles<'_> {
     /// The archives of the sources, each as one for every target beside it. (One whose name lacks a GPU gets entries.)
     fn archive_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
         let mut actions = Vec::new();
-        for (relative, path, found) in self.data.iter().filter(|(.., found)| found.rule().kind == FileKind::Archive) {
+        let archives = self.data.iter().filter(|file| file.found.rule().kind == FileKind::Archive);
+        for DataFile { relative, path, found } in archives {
             let Some(gpu) = &found.gpu else { continue };
             if settings.keep.contains(gpu) {
                 actions.push(archive_action(path, relative.to_path_buf(), OutputContent::Copied));
@@ -440,17 +459,26 @@ impl LibraryFiles<'_> {
         actions
     }
 
+    fn renamed_action(
+        &self,
+        file: &DataFile<'_>,
+        output: PathBuf,
+        content: OutputContent,
+        settings: &ServeRequest,
+    ) -> Action {
+        let kind = file.found.rule().kind;
+        let alone = matches!(content, OutputContent::Alone(_));
+        let wanted = if alone { content.wanted_targets() } else { &[] };
+        let others = self.other_sources(file.relative, kind, wanted, settings);
+        Action { input: file.path.to_path_buf(), output, kind, content, others }
+    }
+
     /// The files of each target under names of their own, and the shared ones.
     fn renamed_data_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
         let mut actions = Vec::new();
-        for (relative, path, found) in &self.data {
+        for file in &self.data {
+            let DataFile { relative, found, .. } = file;
             let kind = found.rule().kind;
-            let action = |output: PathBuf, content: OutputContent| {
-                let alone = matches!(content, OutputContent::Alone(_));
-                let others =
-                    self.other_sources(relative, kind, if alone { content.wanted_targets() } else { &[] }, settings);
-                Action { input: path.to_path_buf(), output, kind, content, others }
-            };
             let is_kept = found.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
             if is_kept {
                 let content = match kind {
@@ -458,7 +486,7 @@ impl LibraryFiles<'_> {
                     _ if kind.has_code() && found.gpu.is_none() => OutputContent::Served(wanted.to_vec()),
                     _ => OutputContent::Copied,
                 };
-                actions.push(action(relative.to_path_buf(), content));
+                actions.push(self.renamed_action(file, relative.to_path_buf(), content, settings));
             }
             for row in wanted.iter().filter(|row| found.gpu.as_ref() == Some(&row.source)) {
                 let content = match kind {
@@ -472,7 +500,7 @@ impl LibraryFiles<'_> {
                 } else {
                     relative.to_path_buf()
                 };
-                actions.push(action(rename_path(&name, row), content));
+                actions.push(self.renamed_action(file, rename_path(&name, row), content, settings));
             }
         }
         actions

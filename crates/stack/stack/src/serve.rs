@@ -100,7 +100,7 @@ pub struct Served {
 /// Refuses a destination in a root, and one with a root in it: outputs are beside the inputs, never among them.
 ///
 /// # Errors
-/// [`codes::USAGE`].
+/// [`codes::USAGE`] for a destination that cannot be served into.
 pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnostic> {
     let real = real_path(destination)?;
     if real.to_str().is_none() {
@@ -140,7 +140,7 @@ fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
     Ok(if rest.as_os_str().is_empty() { canonical_path(there)? } else { canonical_path(there)?.join(rest) })
 }
 
-/// Writes the tree.
+/// Writes the tree of a plan into the destination.
 ///
 /// # Errors
 /// [`codes::CANNOT_WRITE`] and [`codes::CANNOT_READ`] of the file system; [`codes::LOAD_LOST`] where the tree serves a GPU that this
@@ -228,25 +228,42 @@ struct OutputWriter<'w> {
     has_written: AtomicBool,
 }
 
+/// An action of a library.
+#[derive(Clone, Copy)]
+struct LibraryAction<'p> {
+    /// Number of the library in the plan.
+    library: usize,
+    action: &'p Action,
+}
+
+/// The row of an output of a library.
+struct LibraryRow {
+    /// Number of the library in the plan.
+    library: usize,
+    row: FileRow,
+}
+
 impl OutputWriter<'_> {
     /// The outputs of all libraries, the large ones first: their containers and the small outputs share the cores.
     fn write_libraries(&self, run_plan: &RunPlan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
         let plan = &run_plan.plan;
-        let all: Vec<(usize, &Action)> = plan
+        let all: Vec<LibraryAction<'_>> = plan
             .libraries
             .iter()
             .enumerate()
             .filter(|(_, library)| !library.is_held())
-            .flat_map(|(number, library)| library.actions.iter().map(move |action| (number, action)))
+            .flat_map(|(number, library)| {
+                library.actions.iter().map(move |action| LibraryAction { library: number, action })
+            })
             .collect();
-        let (mut all, small): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, action)| is_large_output(action));
+        let (mut all, small): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| is_large_output(one.action));
         all.extend(small);
         let outputs = hotswap_files::on_all_cores(all.len(), |index| {
-            let (number, action) = all[index];
+            let LibraryAction { library: number, action } = all[index];
             (number, self.try_output(&plan.libraries[number].name, action, is_large_output(action)))
         });
         let mut served: Vec<ServedLibrary> = plan.libraries.iter().map(begin_library).collect();
-        let mut files: Vec<(usize, FileRow)> = Vec::new();
+        let mut files: Vec<LibraryRow> = Vec::new();
         for (number, output) in outputs {
             let library = &mut served[number];
             match output {
@@ -257,7 +274,7 @@ impl OutputWriter<'_> {
                         OutputOrigin::Copied => &mut library.copied,
                         OutputOrigin::Kept => &mut library.kept,
                     } += 1;
-                    files.push((number, row));
+                    files.push(LibraryRow { library: number, row });
                 }
                 Some(Err(reasons)) => library.refused.extend(reasons),
             }
@@ -267,11 +284,11 @@ impl OutputWriter<'_> {
             return Err(fatal.clone());
         }
         // The rows of refused libraries stay in the journal, and their outputs are removed as stale ones.
-        files.retain(|(number, _)| served[*number].refused.is_empty());
+        files.retain(|file| served[file.library].refused.is_empty());
         for library in served.iter_mut().filter(|library| !library.refused.is_empty()) {
             (library.made, library.copied, library.kept) = (0, 0, 0);
         }
-        let mut files: Vec<FileRow> = files.into_iter().map(|(_, row)| row).collect();
+        let mut files: Vec<FileRow> = files.into_iter().map(|file| file.row).collect();
         files.extend_from_slice(&run_plan.kept);
         files.sort_by(|one, other| one.path.cmp(&other.path));
         Ok((served, files))
@@ -369,7 +386,7 @@ impl OutputWriter<'_> {
     fn is_current(&self, row: &FileRow) -> bool {
         let rows = self.past.files.get(&row.path).map(Vec::as_slice).unwrap_or_default();
         // A copy depends on its input alone.
-        rows.iter().any(|(past, is_current)| past == row && (*is_current || row.wanted.is_empty()))
+        rows.iter().any(|past| past.row == *row && (past.is_current || row.wanted.is_empty()))
     }
 
     /// Compares what GPUs get from the tree and from the roots.

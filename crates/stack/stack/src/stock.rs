@@ -90,7 +90,7 @@ pub(crate) fn any_runs_on(targets: &[TargetId], processor: &str) -> bool {
 /// table does not suffice.
 ///
 /// # Errors
-/// A damaged container.
+/// The diagnostic of a damaged container.
 pub fn targets_of(found: &FoundContainer<'_>) -> Result<Vec<TargetId>, Diagnostic> {
     if found.form == ContainerForm::Bare {
         let (code, _) = hotswap_bundle::split_record(found.bytes)?;

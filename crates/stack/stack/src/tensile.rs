@@ -96,23 +96,31 @@ fn check_name(value: &Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
 
 /// Whether it is `{type: AMDGPU, value: {type: Processor, value: GPU}}` and nothing else.
 fn is_predicate(value: &Value, gpu: &str) -> bool {
-    let Some((_, content)) = typed_node_parts(value).filter(|(kind, _)| has_predicate_key(kind, "AMDGPU")) else {
+    let Some(TypedNode { content, .. }) =
+        typed_node_parts(value).filter(|node| has_predicate_key(&node.kind, "AMDGPU"))
+    else {
         return false;
     };
     typed_node_parts(&content)
-        .is_some_and(|(kind, name)| has_predicate_key(&kind, "Processor") && has_predicate_key(&name, gpu))
+        .is_some_and(|node| has_predicate_key(&node.kind, "Processor") && has_predicate_key(&node.content, gpu))
 }
 
 fn has_predicate_key(value: &Value, text: &str) -> bool {
     value.as_str() == Some(text)
 }
 
-fn typed_node_parts(value: &Value) -> Option<(Value, Value)> {
+/// A node of the predicates.
+struct TypedNode {
+    kind: Value,
+    content: Value,
+}
+
+fn typed_node_parts(value: &Value) -> Option<TypedNode> {
     match value.as_map().map(Vec::as_slice) {
         Some([(first, kind), (second, content)])
             if has_predicate_key(first, "type") && has_predicate_key(second, "value") =>
         {
-            Some((kind.clone(), content.clone()))
+            Some(TypedNode { kind: kind.clone(), content: content.clone() })
         }
         _ => None,
     }

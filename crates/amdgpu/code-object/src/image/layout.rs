@@ -23,11 +23,11 @@ const RELRO_PADDING: &str = ".relro_padding";
 /// Places of all parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageLayout {
-    /// `sh_offset` by section.
+    /// The `sh_offset` of each section.
     pub offsets: Vec<u64>,
-    /// `sh_addr` by section.
+    /// The `sh_addr` of each section.
     pub addresses: Vec<u64>,
-    /// `sh_size` by section.
+    /// The `sh_size` of each section.
     pub sizes: Vec<u64>,
     pub segments: Vec<SegmentRow>,
     /// Offset of the section table.

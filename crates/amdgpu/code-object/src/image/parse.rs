@@ -128,6 +128,13 @@ fn read_segment_row((number, row): (u64, &ProgramHeader64<LE>), at: u64) -> Resu
     Ok(SegmentRow { kind, flags, offset, address, file_size, memory_size, align })
 }
 
+/// A part with its place in the file.
+struct PlacedPart {
+    offset: u64,
+    size: u64,
+    part: ImagePart,
+}
+
 /// The parts after the headers in the order of the file; refuses those that overlap.
 fn file_order(
     data: &[u8],
@@ -138,15 +145,17 @@ fn file_order(
     let mut numbers: Vec<usize> =
         (1..sections.len()).filter(|number| sections[*number].kind != elf::SHT_NULL).collect();
     numbers.sort_by_key(|number| (file_order_rank(&sections[*number]), *number));
-    let mut items: Vec<(u64, u64, ImagePart)> = Vec::with_capacity(numbers.len() + 1);
+    let mut items: Vec<PlacedPart> = Vec::with_capacity(numbers.len() + 1);
     for number in numbers {
         let section = &sections[number];
-        items.push((section.offset, section.bytes.len() as u64, ImagePart::Section(number)));
+        let part = ImagePart::Section(number);
+        items.push(PlacedPart { offset: section.offset, size: section.bytes.len() as u64, part });
     }
-    let behind = items.iter().position(|(offset, size, _)| *offset >= table && *size > 0).unwrap_or(items.len());
-    items.insert(behind, (table, sections.len() as u64 * ROW, ImagePart::Table));
+    let behind = items.iter().position(|item| item.offset >= table && item.size > 0).unwrap_or(items.len());
+    let size = sections.len() as u64 * ROW;
+    items.insert(behind, PlacedPart { offset: table, size, part: ImagePart::Table });
     let mut end = headers;
-    for (offset, size, item) in &items {
+    for PlacedPart { offset, size, part: item } in &items {
         if *size > 0 && *offset < end {
             let what = match item {
                 ImagePart::Section(number) => format!("the section `{}`", sections[*number].name),
@@ -162,10 +171,10 @@ fn file_order(
     if end > data.len() as u64 {
         return Err(malformed(data.len(), "the file ends before its parts do"));
     }
-    Ok(items.into_iter().map(|(_, _, item)| item).collect())
+    Ok(items.into_iter().map(|item| item.part).collect())
 }
 
-fn file_order_rank(section: &SectionPart<'_>) -> (u64, bool, u64) {
+fn file_order_rank(section: &SectionPart<'_>) -> impl Ord + use<> {
     (section.offset, section.is_in_file() && section.size > 0, section.address)
 }
 

@@ -15,12 +15,12 @@ use std::ops::Range;
 
 pub mod crel;
 
-/// `R_AMDGPU_RELATIVE64`.
+/// The relocation type `R_AMDGPU_RELATIVE64` of loaded addresses.
 const RELATIVE64: u32 = 13;
 /// Bytes of a word of packed addresses, and the number of words covered by a mask.
 const WORD: u64 = 8;
 const MASKED: u64 = 63;
-/// `SHT_ANDROID_REL`, `SHT_ANDROID_RELA`, `SHT_ANDROID_RELR`.
+/// The section types `SHT_ANDROID_REL`, `SHT_ANDROID_RELA` and `SHT_ANDROID_RELR`.
 pub(crate) const ANDROID: [u32; 3] = [0x6000_0001, 0x6000_0002, 0x6fff_ff00];
 
 /// The value that a relocation puts into its field. `S` is the symbol's address, `A` the addend, `P` the
@@ -29,7 +29,7 @@ pub(crate) const ANDROID: [u32; 3] = [0x6000_0001, 0x6000_0002, 0x6fff_ff00];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
     None,
-    /// `S + A`.
+    /// `S + A`: the address itself.
     Absolute,
     /// `S + A - P`.
     Relative,

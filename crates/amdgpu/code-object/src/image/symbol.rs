@@ -17,7 +17,7 @@ pub struct SymbolRow<'a> {
     pub size: u64,
     /// Number of its section; `None` where that does not exist (undefined and absolute symbols).
     pub section: Option<usize>,
-    /// `STT_…`.
+    /// The symbol's type, an `STT_…` constant.
     pub kind: u8,
     /// Whether other files see it.
     pub is_global: bool,

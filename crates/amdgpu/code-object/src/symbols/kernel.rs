@@ -64,7 +64,7 @@ pub(super) fn add_kernels<'a>(
             ObjectKind::Linked => descriptor.entry.and_then(|entry| at_address(found, entry)),
             ObjectKind::Relocatable => code.and_then(|code| at_symbol(found, code)),
         };
-        let Some((owner, offset)) = entry else {
+        let Some(KernelStart { owner, offset }) = entry else {
             let is_at_end = found.iter().any(|found| match elf.kind {
                 ObjectKind::Linked => descriptor.entry.is_some_and(|entry| found.ends_at(elf.kind, entry)),
                 ObjectKind::Relocatable => {
@@ -126,17 +126,23 @@ impl<'n, 'a> DescribedKernels<'n, 'a> {
     }
 }
 
-fn at_address<'f, 'a>(found: &'f mut [SectionNames<'a>], address: u64) -> Option<(&'f mut SectionNames<'a>, usize)> {
-    found.iter_mut().find_map(|found| found.offset_of_value(ObjectKind::Linked, address).map(|offset| (found, offset)))
+/// The first instruction of a kernel.
+struct KernelStart<'f, 'a> {
+    owner: &'f mut SectionNames<'a>,
+    /// Its offset in the section.
+    offset: usize,
 }
 
-fn at_symbol<'f, 'a>(
-    found: &'f mut [SectionNames<'a>],
-    row: &TableRow<'_>,
-) -> Option<(&'f mut SectionNames<'a>, usize)> {
+fn at_address<'f, 'a>(found: &'f mut [SectionNames<'a>], address: u64) -> Option<KernelStart<'f, 'a>> {
+    found.iter_mut().find_map(|owner| {
+        owner.offset_of_value(ObjectKind::Linked, address).map(|offset| KernelStart { owner, offset })
+    })
+}
+
+fn at_symbol<'f, 'a>(found: &'f mut [SectionNames<'a>], row: &TableRow<'_>) -> Option<KernelStart<'f, 'a>> {
     let owner = found.iter_mut().find(|found| found.defines_symbol(row))?;
     let offset = owner.offset_of_value(ObjectKind::Relocatable, row.value)?;
-    Some((owner, offset))
+    Some(KernelStart { owner, offset })
 }
 
 pub(super) struct DescriptorContents {

@@ -18,15 +18,24 @@ pub struct CodeStarts<'a> {
     /// Its bytes in the file.
     pub range: Range<usize>,
     pub bytes: &'a [u8],
-    /// Offsets of symbols, and whether a kernel begins there; unordered, and with duplicates.
-    pub starts: Vec<(usize, bool)>,
+    /// The places of symbols; unordered, and with duplicates.
+    pub starts: Vec<CodeStart>,
+}
+
+/// The place of a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CodeStart {
+    /// Its offset in the section.
+    pub offset: usize,
+    /// Whether a kernel begins there.
+    pub is_kernel: bool,
 }
 
 impl<'a> CodeStarts<'a> {
     /// Reads the tables of a file, as [`CodeMap::read`].
     ///
     /// # Errors
-    /// As [`CodeMap::read`].
+    /// The same as those of [`CodeMap::read`].
     pub fn read(data: &'a [u8]) -> Result<Vec<Self>, Diagnostic> {
         let elf = Elf::parse_any(data)?;
         match elf.kind {
@@ -53,13 +62,13 @@ fn symbol_starts(map: CodeMap<'_>) -> Vec<CodeStarts<'_>> {
     code.collect()
 }
 
-fn symbol_start_entry(symbol: &super::CodeSymbol<'_>) -> (usize, bool) {
-    (symbol.offset, matches!(symbol.kind, SymbolKind::Kernel(_)))
+fn symbol_start_entry(symbol: &super::CodeSymbol<'_>) -> CodeStart {
+    CodeStart { offset: symbol.offset, is_kernel: matches!(symbol.kind, SymbolKind::Kernel(_)) }
 }
 
 fn linked_starts<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
     let found = code_sections(elf);
-    let mut starts: Vec<Vec<(usize, bool)>> = found.iter().map(|_| Vec::new()).collect();
+    let mut starts: Vec<Vec<CodeStart>> = found.iter().map(|_| Vec::new()).collect();
     for (index, section) in table::symbol_tables(elf) {
         // Faults of a table are reported elsewhere.
         let Ok((symbols, strings)) = table::table_records(elf, section) else { continue };
@@ -69,7 +78,7 @@ fn linked_starts<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
             let owner = found.iter().position(|found| found.section.number == of);
             let place = owner.and_then(|owner| Some((owner, linked_value_offset(&found[owner], value)?)));
             if let Some((owner, at)) = place.filter(|_| names.has_string(name)) {
-                starts[owner].push((at, false));
+                starts[owner].push(CodeStart { offset: at, is_kernel: false });
             }
             if symbol.st_size.get(LE) != DescriptorContents::SIZE {
                 continue;
@@ -80,7 +89,7 @@ fn linked_starts<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
             if let Some((owner, at)) =
                 entry.and_then(|entry| places.find_map(|(n, found)| Some((n, linked_value_offset(found, entry)?))))
             {
-                starts[owner].push((at, true));
+                starts[owner].push(CodeStart { offset: at, is_kernel: true });
             }
         }
     }

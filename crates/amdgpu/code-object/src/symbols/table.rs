@@ -248,7 +248,7 @@ fn sort_symbols(symbols: &mut Vec<CodeSymbol<'_>>) {
     *symbols = kept;
 }
 
-fn symbol_sort_key(symbol: &CodeSymbol<'_>) -> (usize, u8, bool) {
+fn symbol_sort_key(symbol: &CodeSymbol<'_>) -> impl Ord + use<> {
     (symbol.offset, symbol.kind.name_rank(), !symbol.is_global)
 }
 

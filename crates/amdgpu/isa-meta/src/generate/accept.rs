@@ -92,15 +92,14 @@ impl DecodeMethod {
             None => (name, None),
         };
         let dwords = bits.map(|bits| bits.div_ceil(32) as u8);
-        let source = |set| dwords.map(|dwords| Self::Source { dwords, set });
         let found = match head {
             "imm" | "SMEMOffset" | "SOPPBrTarget" | "VersionImm" | "OperandVOPDDstY" | "VOPDDstY" => Some(Self::Any),
             "VGPR_16" | "VGPR_16_Lo128" => Some(Self::Any),
             "KImmFP" => Some(Self::Literal32),
             "KImmFP64" => Some(Self::Literal64),
-            "SrcRegOrImm9" | "SrcReg9" | "SrcAV10" => source(0),
-            "AVLdSt" | "AV10" => source(256),
-            "SrcA9" | "SrcRegOrImmA9" => source(512),
+            "SrcRegOrImm9" | "SrcReg9" | "SrcAV10" => source_method(dwords, 0),
+            "AVLdSt" | "AV10" => source_method(dwords, 256),
+            "SrcA9" | "SrcRegOrImmA9" => source_method(dwords, 512),
             "AV_LdSt_32_Align2" => Some(Self::Source { dwords: 1, set: 256 }),
             "VSrc_f64" => Some(Self::Source { dwords: 2, set: 0 }),
             "VSrcT16" | "VSrcT16_Lo128" => Some(Self::HalfSource),
@@ -151,6 +150,10 @@ impl DecodeMethod {
 }
 
 /// `VReg_64_AlignTarget`, `AGPR_32`, `SReg_64_XEXEC_XNULL`, …
+fn source_method(dwords: Option<u8>, set: u16) -> Option<DecodeMethod> {
+    dwords.map(|dwords| DecodeMethod::Source { dwords, set })
+}
+
 fn register_class(name: &str) -> Option<DecodeMethod> {
     let mut parts = name.split('_');
     let (file, bits) = (parts.next()?, parts.next()?.parse::<u16>().ok()?);

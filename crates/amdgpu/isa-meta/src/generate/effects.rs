@@ -35,8 +35,8 @@ const KEEPS: u8 = 4;
 const GROUP: usize = 4;
 const MOST: usize = 16;
 
-/// Writes the places and their groups, for each entry its part of those, and for each target the arrangement of its
-/// scalar register numbers.
+/// Writes the places and their groups, for each entry its part of those, and for each target the arrangement of
+/// its scalar register numbers.
 pub(super) fn write_effects(out: &mut TableSet, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
     let mut formats = Vec::new();
     for format in &expanded.formats {
@@ -137,9 +137,9 @@ impl EntryAccesses {
         list: &FormatEffects,
     ) -> Result<Self, GenerateError> {
         let marks = vector_write_marks(model, row, format);
-        let lines = |lines: &[EffectLine]| lines.iter().map(|line| line.place_expression(marks)).collect::<Vec<_>>();
         let (named_writes, named_reads) = list.lines.split_at(list.writes);
-        let (named_writes, named_reads) = (lines(named_writes), lines(named_reads));
+        let named_writes = place_expressions(named_writes, marks);
+        let named_reads = place_expressions(named_reads, marks);
         let (implicit_writes, other_writes) = implicit_places(expanded, row, true)?;
         let (implicit_reads, other_reads) = implicit_places(expanded, row, false)?;
         let also_written = corrected_accesses(row, &named_reads, "writes_source", "written");
@@ -179,6 +179,10 @@ impl EntryAccesses {
         let record = RecordBytes::new().u16(start).u16(flags.into()).u8(writes).u8(reads);
         Ok(record.u8(self.implicit_writes).u8(self.implicit_reads))
     }
+}
+
+fn place_expressions(lines: &[EffectLine], marks: u8) -> Vec<String> {
+    lines.iter().map(|line| line.place_expression(marks)).collect()
 }
 
 fn reader_row_flag(flag: &str, row: &EncodingRow) -> bool {
@@ -230,8 +234,8 @@ fn exec_dwords(mnemonic: &str) -> Option<u8> {
     exec.then(|| if mnemonic.ends_with("_b64") { 2 } else { 1 })
 }
 
-/// Instructions of LDS read M0 if one of their bits selects global data share, even where LLVM models that for gfx8
-/// only.
+/// Instructions of LDS read M0 if one of their bits selects global data share, even where LLVM models
+/// that for gfx8 only.
 fn for_gds(model: &Model, row: &EncodingRow, format: &PlacedShape) -> Vec<String> {
     let operands = &model.shapes[format.shape].operands;
     let gds = operands.iter().position(|operand| operand.name == "gds");
@@ -275,11 +279,19 @@ struct FormatEffects {
     writes: usize,
 }
 
+/// A bit of a register's number outside of its field.
+struct NumberBit {
+    /// The bit of the instruction.
+    at: u8,
+    /// The bit of the number.
+    from: u8,
+}
+
 /// A register of an operand: the arguments of its place, and the bit of its number that is elsewhere.
 struct EffectLine {
     arguments: String,
     written: bool,
-    extra: Option<(u8, u8)>,
+    extra: Option<NumberBit>,
     upper: bool,
 }
 
@@ -290,7 +302,7 @@ impl EffectLine {
         let place = if self.upper { format!("in_upper({place})") } else { place };
         match self.extra {
             None => place,
-            Some((at, from)) => format!("with_extra({place}, {at}, {from})"),
+            Some(NumberBit { at, from }) => format!("with_extra({place}, {at}, {from})"),
         }
     }
 }
@@ -306,7 +318,9 @@ impl FormatEffects {
         let mut writes = 0;
         for written in [true, false] {
             for (number, slot) in format.slots.iter().enumerate().filter(|(_, slot)| slot.written == written) {
-                let Some((partner, pieces)) = register_pieces(model, shape, layout, format, number, slot) else {
+                let Some(RegisterField { slot: partner, pieces }) =
+                    register_pieces(model, shape, layout, format, number, slot)
+                else {
                     continue;
                 };
                 if NUMBERS.contains(&decoder_method(model, format, partner)) {
@@ -330,7 +344,13 @@ fn decoder_method<'a>(model: &'a Model, format: &PlacedShape, number: usize) -> 
     name.strip_prefix("Operand_").unwrap_or(name)
 }
 
-/// The operand whose bits determine the register of slot `number`, and those bits.
+/// The operand whose bits determine a register, and those bits.
+struct RegisterField {
+    slot: usize,
+    pieces: Vec<FieldPiece>,
+}
+
+/// The field that determines the register of slot `number`.
 fn register_pieces(
     model: &Model,
     shape: &OperandShape,
@@ -338,7 +358,7 @@ fn register_pieces(
     format: &PlacedShape,
     number: usize,
     slot: &OperandSlot,
-) -> Option<(usize, Vec<FieldPiece>)> {
+) -> Option<RegisterField> {
     let partner = if slot.pieces.is_empty() { shared_register_slot(shape, format, number, slot)? } else { number };
     let mut pieces = format.slots[partner].pieces.clone();
     if decoder_method(model, format, partner) == "OperandVOPDDstY" {
@@ -349,7 +369,7 @@ fn register_pieces(
     if HALVES.contains(&decoder_method(model, format, partner)) {
         pieces.extend(half_in_modifiers(shape, format, partner));
     }
-    Some((partner, pieces))
+    Some(RegisterField { slot: partner, pieces })
 }
 
 /// The bit that selects the half of a register, where it is among the modifiers: bit 2 of the operand's own, bit 3 of
@@ -363,8 +383,7 @@ fn half_in_modifiers(shape: &OperandShape, format: &PlacedShape, number: usize) 
         name => (format!("{name}_modifiers"), 2),
     };
     let found = shape.operands.iter().position(|operand| operand.name == modifiers)?;
-    let holds = |piece: &&FieldPiece| (piece.from..piece.from + piece.width).contains(&bit);
-    let piece = format.slots[found].pieces.iter().find(holds)?;
+    let piece = format.slots[found].pieces.iter().find(|piece| piece.has_value_bit(bit))?;
     Some(FieldPiece { at: piece.at + (bit - piece.from), from: 9, width: 1 })
 }
 
@@ -410,7 +429,7 @@ fn effect_line(
         [first, second] if first.width == 1 => (*second, Some(*first)),
         _ => return Err(GenerateError::new(&shape.name, "a register's number is in fields that are not foreseen")),
     };
-    let extra = second.map(|second| (second.at, arranged_source_bit(second)));
+    let extra = second.map(|second| NumberBit { at: second.at, from: arranged_source_bit(second) });
     // Address registers of their own after the instruction are read with the image's sizes.
     let at = first.at.min(127);
     let (kind, role) = (format.slots[partner].kind, bank_role(shape, layout, partner));

@@ -319,9 +319,13 @@ impl Emitter<'_> {
         self.out.text(("IMAGES", "Variants of image instructions."), "Image", &images, String::clone);
         let bases = &self.model.image_bases;
         self.out.text(("IMAGE_BASES", "Base operations of image instructions."), "ImageBase", bases, |base| {
+            let forms = base.variants.iter().map(|form| (&form.encoding, form.data, form.address));
             format!(
                 "ImageBase {{ name: {:?}, properties: &{:?}, extra_arguments: {}, variants: &{:?} }}",
-                base.name, base.properties, base.extra_arguments, base.variants
+                base.name,
+                base.properties,
+                base.extra_arguments,
+                forms.collect::<Vec<_>>()
             )
         });
     }
@@ -378,12 +382,19 @@ fn value_width(pieces: &[FieldPiece]) -> u8 {
     pieces.iter().map(|piece| piece.from + piece.width).max().unwrap_or(0)
 }
 
+/// The values of the fields of one width that a method reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FieldValues {
+    method: DecodeMethod,
+    width: u8,
+}
+
 /// The meaning of every value of a field: one part for each context, in each a list for each method and field width.
 struct Accept {
     methods: Vec<DecodeMethod>,
     contexts: Vec<DecoderFeatures>,
-    sets: Vec<(DecodeMethod, u8)>,
-    starts: BTreeMap<(DecodeMethod, u8), usize>,
+    sets: Vec<FieldValues>,
+    starts: BTreeMap<FieldValues, usize>,
     length: usize,
 }
 
@@ -406,13 +417,14 @@ impl Accept {
 
     /// The start of the list in a part.
     fn value_set_start(&mut self, method: DecodeMethod, width: u8) -> usize {
-        if let Some(&start) = self.starts.get(&(method, width)) {
+        let set = FieldValues { method, width };
+        if let Some(&start) = self.starts.get(&set) {
             return start;
         }
         let start = self.length;
         self.length += 1 << width;
-        self.sets.push((method, width));
-        self.starts.insert((method, width), start);
+        self.sets.push(set);
+        self.starts.insert(set, start);
         start
     }
 
@@ -426,7 +438,7 @@ impl Accept {
     fn all_meanings(&self) -> Vec<u8> {
         let mut meanings = Vec::with_capacity(self.length * self.contexts.len());
         for &context in &self.contexts {
-            for &(method, width) in &self.sets {
+            for &FieldValues { method, width } in &self.sets {
                 meanings.extend((0..1 << width).map(|raw| method.classify_value(raw, context)));
             }
         }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The model with numbers for names.
 #[derive(Debug, Clone)]
 pub struct Expanded {
-    /// Operands and fields.
+    /// The names of operands and fields.
     pub names: EnumTexts,
     /// The flags of instructions.
     pub flags: EnumTexts,
@@ -47,7 +47,7 @@ pub struct OperandSlot {
     pub name: u8,
     /// Number of its kind in the model.
     pub kind: usize,
-    /// A definition.
+    /// Whether the instruction writes it.
     pub written: bool,
     /// Number of the slot that it must equal.
     pub tied: Option<u8>,

@@ -233,8 +233,8 @@ fn class(kind: &OperandKind) -> Result<String, GenerateError> {
     if name.is_empty() {
         return Ok("RegClass::NONE".to_string());
     }
-    let (dwords, holds) = holds(kind)?;
-    let holds: Vec<String> = words(&holds).map(|word| format!("RegClass::{word}")).collect();
+    let RegisterClass { dwords, content } = register_class_of(kind)?;
+    let holds: Vec<String> = words(&content).map(|word| format!("RegClass::{word}")).collect();
     Ok(format!("RegClass {{ name: {name:?}, dwords: {dwords}, holds: {} }}", holds.join(" | ")))
 }
 
@@ -243,20 +243,28 @@ pub(super) fn words(holds: &str) -> impl Iterator<Item = &str> {
     holds.split(" | ").filter(|word| !word.is_empty())
 }
 
-/// Dwords and content of the register class.
-pub(super) fn holds(kind: &OperandKind) -> Result<(u8, String), GenerateError> {
+/// The registers of a class.
+pub(super) struct RegisterClass {
+    /// Dwords of each member.
+    pub(super) dwords: u8,
+    /// The sets of registers that it holds, with bars between them.
+    pub(super) content: String,
+}
+
+/// The register class of a kind.
+pub(super) fn register_class_of(kind: &OperandKind) -> Result<RegisterClass, GenerateError> {
     let name = kind.class.as_str();
     if let Some((_, dwords, holds)) = SCALAR_CLASSES.iter().find(|class| class.0 == name) {
-        return Ok((*dwords, format!("SCALAR | {holds}")));
+        return Ok(RegisterClass { dwords: *dwords, content: format!("SCALAR | {holds}") });
     }
     if let Some((_, dwords, holds)) = OTHER_CLASSES.iter().find(|class| class.0 == name) {
-        return Ok((*dwords, (*holds).to_string()));
+        return Ok(RegisterClass { dwords: *dwords, content: (*holds).to_string() });
     }
     vector_class(name).ok_or_else(|| unknown(kind, "register class", name))
 }
 
 /// Classes of vector and accumulation registers by the parts of their names.
-fn vector_class(name: &str) -> Option<(u8, String)> {
+fn vector_class(name: &str) -> Option<RegisterClass> {
     let (stem, even) = match name {
         _ if name.ends_with("_AlignTarget") => (name.strip_suffix("_AlignTarget")?, " | EVEN_ON_TARGET"),
         _ if name.ends_with("_Align2") => (name.strip_suffix("_Align2")?, " | EVEN"),
@@ -271,7 +279,7 @@ fn vector_class(name: &str) -> Option<(u8, String)> {
         _ => return None,
     };
     let dwords = width.parse::<u16>().ok()? / 32;
-    Some((u8::try_from(dwords).ok()?, format!("{holds}{even}")))
+    Some(RegisterClass { dwords: u8::try_from(dwords).ok()?, content: format!("{holds}{even}") })
 }
 
 #[cfg(test)]

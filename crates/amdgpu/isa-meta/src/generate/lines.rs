@@ -12,7 +12,7 @@ use super::names::EnumTexts;
 use super::step::{DecodeStep, SILENT_AT_ZERO};
 use super::table::{RecordBytes, TableSet};
 use super::{GenerateError, small};
-use crate::model::{FieldPiece, Model, OperandKind};
+use crate::model::{BitRun, FieldPiece, Model, OperandKind};
 use std::collections::BTreeMap;
 
 /// Letters of a step's text; one more byte holds their number.
@@ -74,15 +74,22 @@ impl HalfBits {
         })
     }
 
-    /// Which half, and the bits in it.
-    fn single_half(self) -> Option<(u8, u64)> {
+    /// The half that has all the bits; `None` where both have some.
+    fn single_half(self) -> Option<InstructionHalf> {
         let (low, high) = (self.0 as u64, (self.0 >> 64) as u64);
         match (low, high) {
-            (low, 0) => Some((0, low)),
-            (0, high) => Some((SECOND_HALF, high)),
+            (low, 0) => Some(InstructionHalf { place: 0, bits: low }),
+            (0, high) => Some(InstructionHalf { place: SECOND_HALF, bits: high }),
             _ => None,
         }
     }
+}
+
+/// One half of the first 16 bytes of an instruction.
+struct InstructionHalf {
+    /// The flag of a place in this half.
+    place: u8,
+    bits: u64,
 }
 
 /// Finds fast paths for the operands of one instruction.
@@ -125,13 +132,13 @@ impl Shortcuts<'_> {
 
     /// An operand that is omitted for 0.
     fn omitted_at_zero(&self, slot: u8) -> Option<OperandFastPath> {
-        let (place, guard) = HalfBits::of(self.slot_pieces(slot)?)?.single_half()?;
+        let InstructionHalf { place, bits: guard } = HalfBits::of(self.slot_pieces(slot)?)?.single_half()?;
         Some(OperandFastPath { plain: "Nothing", guard, place, ..OperandFastPath::NONE })
     }
 
     /// A number that is always written as hexadecimal.
     fn hexadecimal_form(&self, step: &DecodeStep) -> Result<Option<OperandFastPath>, GenerateError> {
-        let (at, width) = step.place;
+        let BitRun { at, width } = step.place;
         let kind = &self.model.kinds[self.format.slots[usize::from(step.slot)].kind];
         let simple = kinds::decoder(kind)? != Decoder::Other("Version") && (1..=32).contains(&width);
         let one_half = at / 64 == (at + width.max(1) - 1) / 64;
@@ -184,7 +191,7 @@ impl Shortcuts<'_> {
         if shape & 4 != 0 {
             all.0 |= self.value_bits(a, 8)?.0;
         }
-        let (place, guard) = all.single_half()?;
+        let InstructionHalf { place, bits: guard } = all.single_half()?;
         Some(OperandFastPath {
             plain: if on { "NothingIfSet" } else { "Nothing" },
             guard,
@@ -197,7 +204,7 @@ impl Shortcuts<'_> {
     fn register_form(&self, slot: u8, guard: HalfBits) -> Result<Option<OperandFastPath>, GenerateError> {
         let (Some(pieces), false) = (self.slot_pieces(slot), self.adjusted) else { return Ok(None) };
         let kind = &self.model.kinds[self.format.slots[usize::from(slot)].kind];
-        let Some((size, known, flip)) = shape_of(kinds::decoder(kind)?) else { return Ok(None) };
+        let Some(FieldForm { size, known, flip }) = field_form(kinds::decoder(kind)?) else { return Ok(None) };
         let [field, rest @ ..] = pieces else { return Ok(None) };
         let split = u32::from(field.at) / 64 != (u32::from(field.at) + u32::from(field.width) - 1) / 64;
         if field.from + field.width > 16 || split {
@@ -211,7 +218,7 @@ impl Shortcuts<'_> {
         }
         let guard = guard.0 | rest.0;
         // The field and its guard are tested in one number.
-        let Some((half, _)) = HalfBits(guard | own.0).single_half() else { return Ok(None) };
+        let Some(InstructionHalf { place: half, .. }) = HalfBits(guard | own.0).single_half() else { return Ok(None) };
         Ok(Some(OperandFastPath {
             plain: "Register",
             guard: (guard >> half) as u64,
@@ -239,19 +246,28 @@ fn literal_flag(kind: &OperandKind) -> Result<u8, GenerateError> {
     Ok(if simple { SIMPLE_LITERAL } else { 0 })
 }
 
-/// Number of the size, the bits of the field that count, and those that it lacks.
-fn shape_of(decoder: Decoder) -> Option<(u8, u16, u16)> {
+/// How the field of a register or source is read.
+struct FieldForm {
+    /// Number of the size.
+    size: u8,
+    /// The bits of the field that count.
+    known: u16,
+    /// The bits that the field lacks, or that are inverted in it.
+    flip: u16,
+}
+
+fn field_form(decoder: Decoder) -> Option<FieldForm> {
     let (dwords, known, flip) = match decoder {
         Decoder::Source { dwords, plus: 256 } => (dwords, !256, 256),
         Decoder::Source { dwords, plus } => (dwords, u16::MAX, plus),
         Decoder::Vgpr { dwords } => (dwords, 255, 256),
         Decoder::Agpr { dwords } => (dwords, 255, 768),
-        Decoder::Other("LaneMask") => return Some((LANE_MASK, u16::MAX, 0)),
+        Decoder::Other("LaneMask") => return Some(FieldForm { size: LANE_MASK, known: u16::MAX, flip: 0 }),
         // Vector registers have the low numbers here.
         Decoder::Other("SdwaSource") => (1, u16::MAX, 256),
         Decoder::Other(_) => return None,
     };
-    SIZES.iter().position(|size| *size == dwords).map(|size| (size as u8, known, flip))
+    SIZES.iter().position(|size| *size == dwords).map(|size| FieldForm { size: size as u8, known, flip })
 }
 
 /// The kinds that the fast path must reject, because they are not in the class.
@@ -259,7 +275,7 @@ fn refused_kinds(kind: &OperandKind) -> Result<[u8; 4], GenerateError> {
     let operand_type = kinds::operand_type(kind)?;
     let constants = operand_type.starts_with("RegI") && operand_type != "RegImmNoinlineV2fp16";
     let other = refused::OTHER | if constants { 0 } else { refused::CONSTANT };
-    let (_, content) = if kind.class.is_empty() { (0, "LANE_MASK".to_string()) } else { kinds::holds(kind)? };
+    let content = if kind.class.is_empty() { "LANE_MASK".to_string() } else { kinds::register_class_of(kind)?.content };
     if content_has_word("LANE_MASK", &content) {
         return Ok([other; 4]);
     }
@@ -292,13 +308,20 @@ fn lacked_kind_bit(wanted: &str, bit: u8, content: &str) -> u8 {
     if content_has_word(wanted, content) { 0 } else { bit }
 }
 
+/// A step of a line, and the path by which most of its operands are written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LineStep {
+    pub(super) step: DecodeStep,
+    pub(super) short: OperandFastPath,
+}
+
 /// Heads of lines and programs, each stored once.
 #[derive(Default)]
 pub(super) struct DecodeLines {
     heads: BTreeMap<String, usize>,
     head_texts: Vec<String>,
-    programs: BTreeMap<Vec<(DecodeStep, OperandFastPath)>, usize>,
-    steps: Vec<(DecodeStep, OperandFastPath)>,
+    programs: BTreeMap<Vec<LineStep>, usize>,
+    steps: Vec<LineStep>,
     entries: Vec<RecordBytes>,
 }
 
@@ -307,19 +330,19 @@ impl DecodeLines {
     pub(super) fn add_entry(
         &mut self,
         mnemonic: &str,
-        mut steps: Vec<(DecodeStep, OperandFastPath)>,
+        mut steps: Vec<LineStep>,
         quirks: u8,
     ) -> Result<(), GenerateError> {
         let mut head = mnemonic.to_string();
         // Constant text after the mnemonic is part of the head, and every other text fits in a step.
-        if let Some((first, _)) = steps.first_mut().filter(|(step, _)| step.has_fixed_text()) {
-            head.push_str(&std::mem::take(&mut first.text));
+        if let Some(first) = steps.first_mut().filter(|line| line.step.has_fixed_text()) {
+            head.push_str(&std::mem::take(&mut first.step.text));
         }
         let rest = head.split_off(head.len().min(HEAD_LETTERS));
         if !rest.is_empty() {
             steps.insert(0, text_step(&rest));
         }
-        let steps: Vec<_> = steps.into_iter().flat_map(split_text).filter(|(step, _)| !step.is_empty()).collect();
+        let steps: Vec<_> = steps.into_iter().flat_map(split_text).filter(|line| !line.step.is_empty()).collect();
         let next = self.head_texts.len();
         let head_number = *self.heads.entry(head.clone()).or_insert(next);
         if head_number == next {
@@ -337,15 +360,15 @@ impl DecodeLines {
 
     /// Writes the tables, and the enums of parts and short forms.
     pub(super) fn write_lines(&self, out: &mut TableSet, enums: &mut String) -> Result<(), GenerateError> {
-        let parts = EnumTexts::new("TextPart", self.steps.iter().map(|(step, _)| step.part.to_owned()).collect())?;
+        let parts = EnumTexts::new("TextPart", self.steps.iter().map(|line| line.step.part.to_owned()).collect())?;
         parts.write(enums, "The part that follows a text of a step.");
-        let forms = EnumTexts::new("ShortForm", self.steps.iter().map(|(_, short)| short.plain.to_owned()).collect())?;
+        let forms = EnumTexts::new("ShortForm", self.steps.iter().map(|line| line.short.plain.to_owned()).collect())?;
         forms.write(enums, "The output of a step if the bits of its guard are clear.");
         let heads: Vec<RecordBytes> =
             self.head_texts.iter().map(|head| letter_block(head, HEAD_LETTERS)).collect::<Result<_, _>>()?;
         out.records(("HEADS", "Starts of lines: at most 31 letters, then their number."), "[u8; 32]", &heads);
         let mut steps = Vec::new();
-        for (step, short) in &self.steps {
+        for LineStep { step, short } in &self.steps {
             steps.push(step_record(step, short, &parts, &forms)?);
         }
         out.records(("STEPS", "Steps of lines."), "TextStep", &steps);
@@ -361,7 +384,7 @@ fn step_record(
     parts: &EnumTexts,
     forms: &EnumTexts,
 ) -> Result<RecordBytes, GenerateError> {
-    let DecodeStep { text, part, slot, place: (at, width), extra } = step;
+    let DecodeStep { text, part, slot, place: BitRun { at, width }, extra } = step;
     let OperandFastPath { plain, guard, place, mask, flip, size, refuses } = short;
     let extra = if *plain == "Register" { refuses } else { extra };
     let record =
@@ -379,17 +402,19 @@ fn too_many_letters_error(text: &str, most: usize) -> GenerateError {
     GenerateError::new(text, format!("more than {most} letters"))
 }
 
-fn text_step(text: &str) -> (DecodeStep, OperandFastPath) {
-    (DecodeStep::text(text), OperandFastPath { plain: "Text", ..OperandFastPath::NONE })
+fn text_step(text: &str) -> LineStep {
+    let short = OperandFastPath { plain: "Text", ..OperandFastPath::NONE };
+    LineStep { step: DecodeStep::text(text), short }
 }
 
 /// Splits the text before a step into pieces that fit.
-fn split_text((mut step, short): (DecodeStep, OperandFastPath)) -> Vec<(DecodeStep, OperandFastPath)> {
+fn split_text(line: LineStep) -> Vec<LineStep> {
+    let LineStep { mut step, short } = line;
     let mut steps = Vec::new();
     while step.text.len() > LETTERS && step.has_fixed_text() {
         let rest = step.text.split_off(LETTERS);
         steps.push(text_step(&std::mem::replace(&mut step.text, rest)));
     }
-    steps.push((step, short));
+    steps.push(LineStep { step, short });
     steps
 }

@@ -30,8 +30,21 @@ use trie::Tries;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
-    /// File name and content.
-    pub files: Vec<(String, Vec<u8>)>,
+    pub files: Vec<GeneratedFile>,
+}
+
+/// A file of the tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratedFile {
+    /// Its name in the output directory of the build script.
+    pub name: String,
+    pub content: Vec<u8>,
+}
+
+impl GeneratedFile {
+    fn of_text(name: &str, text: String) -> Self {
+        Self { name: name.to_owned(), content: text.into_bytes() }
+    }
 }
 
 /// Generates everything that `hotswap-isa-tables` includes.
@@ -47,7 +60,7 @@ pub fn generate(model: &Model) -> Result<Generated, GenerateError> {
     kinds::write(&mut tables, model)?;
     templates::write_templates(&mut tables, &mut enums, model, &expanded)?;
     let mut files = tables.finish();
-    files.push(("enums.rs".to_owned(), enums.into_bytes()));
+    files.push(GeneratedFile::of_text("enums.rs", enums));
     Ok(Generated { files })
 }
 

@@ -76,10 +76,15 @@ impl TargetSettings {
         Ok(result)
     }
 
+    /// The settings of a group.
+    pub fn modes_of(&self, group: usize) -> impl Iterator<Item = &TargetMode> {
+        self.settings.iter().filter(move |setting| setting.group == group)
+    }
+
     /// Which of `count` entries at least one setting of the group has.
     pub fn entries_of(&self, group: usize, count: usize) -> Vec<bool> {
         let mut needs = vec![false; self.need_count];
-        for setting in self.settings.iter().filter(|setting| setting.group == group) {
+        for setting in self.modes_of(group) {
             for (need, held) in needs.iter_mut().zip(&setting.available) {
                 *need |= held;
             }
@@ -88,18 +93,26 @@ impl TargetSettings {
     }
 }
 
-fn is_need_held(need: &TableCondition, tables: &BTreeSet<(&str, u8)>, features: &BTreeSet<String>) -> bool {
+fn is_need_held(need: &TableCondition, tables: &BTreeSet<TableKey<'_>>, features: &BTreeSet<String>) -> bool {
     tables.contains(&need.table) && need.conditions.iter().all(|condition| condition_holds(condition, features))
+}
+
+/// A table of LLVM's disassembler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct TableKey<'a> {
+    name: &'a str,
+    /// Bits of its instructions.
+    bits: u8,
 }
 
 /// A table and conditions that must all hold.
 struct TableCondition<'a> {
-    table: (&'a str, u8),
+    table: TableKey<'a>,
     conditions: Vec<&'a Condition>,
 }
 
-fn step_table(model: &Model, step: usize) -> (&str, u8) {
-    (&model.steps[step].table, model.steps[step].bits)
+fn step_table(model: &Model, step: usize) -> TableKey<'_> {
+    TableKey { name: &model.steps[step].table, bits: model.steps[step].bits }
 }
 
 fn collect_needs<'a>(
@@ -113,7 +126,8 @@ fn collect_needs<'a>(
     for entry in &expanded.entries {
         let row = &model.rows[entry.row];
         let column = &row.columns[entry.column];
-        let table = (column.table.as_str(), model.layouts[expanded.formats[entry.format].layout].bits);
+        let bits = model.layouts[expanded.formats[entry.format].layout].bits;
+        let table = TableKey { name: &column.table, bits };
         let need = match seen.get(&(table, column.predicates.as_slice())) {
             Some(&need) => need,
             None => {

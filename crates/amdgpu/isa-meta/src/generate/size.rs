@@ -12,7 +12,7 @@ use super::expand::{Expanded, OperandSlot, PlacedShape};
 use super::settings::TargetSettings;
 use super::table::{RecordBytes, TableSet};
 use super::window::{Window, choose_window, matching_children};
-use crate::model::{FieldPiece, Model};
+use crate::model::{BitRun, FieldPiece, Model};
 use std::collections::{BTreeMap, BTreeSet};
 
 const LEAF: u32 = 1 << 31;
@@ -26,7 +26,7 @@ pub struct LengthRule {
     /// Bytes without literals and DPP or SDWA words; 0 if not known.
     bytes: u8,
     /// Positions of nine-bit (or narrower) sources; 255 there means four more bytes.
-    sources: Vec<(u8, u8)>,
+    sources: Vec<BitRun>,
     /// 254 in a source means a literal of 64 bits: eight more bytes, none if the form has twelve.
     long: bool,
     /// The literal is in the encoding: 255 means no more bytes.
@@ -44,11 +44,11 @@ impl LengthRule {
 
     /// The rule as a Rust expression.
     fn rust_expression(&self) -> String {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|one| source_field_bounds(one, self));
+        let fields = [0, 1, 2, 3].map(|number| self.sources.get(number).copied().unwrap_or_default());
         let LengthRule { bytes, long, inside, announces, decode, sources } = self;
         let count = if *decode { DECODE } else { sources.len() };
         let announces = announces.unwrap_or(u8::MAX);
-        let (at, mask) = ([a.0, b.0, c.0, d.0], [a.1, b.1, c.1, d.1]);
+        let (at, mask) = (fields.map(|field| field.at), fields.map(|field| (1u32 << field.width) - 1));
         let numbers = format!("bytes: {bytes}, count: {count}, announces: {announces}, at: {at:?}, mask: {mask:?}");
         format!("SizeRuleData {{ {numbers}, long: {long}, inside: {inside} }}")
     }
@@ -60,8 +60,13 @@ impl LengthRule {
     }
 }
 
-fn source_field_bounds(number: usize, rule: &LengthRule) -> (u8, u32) {
-    rule.sources.get(number).map_or((0, 0), |&(at, width)| (at, (1u32 << width) - 1))
+/// The length of the instructions with one prefix.
+#[derive(Debug, Clone, Copy)]
+struct PrefixLength {
+    /// The length without literals; 0 if it differs.
+    bytes: u8,
+    /// Number of the rule for more bytes.
+    rule: u8,
 }
 
 /// The tries and rules.
@@ -71,8 +76,8 @@ pub struct LengthTries {
     nodes: Vec<u32>,
     rules: Vec<LengthRule>,
     places: BTreeMap<Vec<u32>, usize>,
-    /// For each group and prefix: base length or 0, and number of the rule.
-    prefixes: Vec<Vec<(u8, u8)>>,
+    /// For each group the lengths of its prefixes.
+    prefixes: Vec<Vec<PrefixLength>>,
 }
 
 /// An entry's rule, or the mark that another entry announces it.
@@ -90,9 +95,8 @@ impl LengthTries {
         let mut sizes = Self::default();
         for group in 0..settings.groups.len() {
             let exists = settings.entries_of(group, expanded.entries.len());
-            let members = || settings.settings.iter().filter(|setting| setting.group == group);
-            let long = members().any(|setting| setting.features.contains("64-bit-literals"));
-            let longest = members().map(|setting| setting.max_bytes).max().unwrap_or(0);
+            let long = settings.modes_of(group).any(|setting| setting.features.contains("64-bit-literals"));
+            let longest = settings.modes_of(group).map(|setting| setting.max_bytes).max().unwrap_or(0);
             let items: Vec<SizeItem> = (0..exists.len())
                 .filter(|&entry| exists[entry])
                 .map(|entry| size_item(expanded, &methods, entry, long, longest))
@@ -189,7 +193,7 @@ impl LengthTries {
                 None => (0, 0),
             };
             let rule = u8::try_from(rule).map_err(|_| GenerateError::new("size", "more than 256 rules"))?;
-            prefixes.push((bytes, rule));
+            prefixes.push(PrefixLength { bytes, rule });
         }
         self.prefixes.push(prefixes);
         Ok(())
@@ -208,9 +212,8 @@ impl LengthTries {
 
     /// A rule that requests more bytes wherever one of those does; `None` if their base lengths differ.
     fn common_rule(&self, numbers: &BTreeSet<usize>) -> Option<LengthRule> {
-        let rules = || numbers.iter().map(|&number| &self.rules[number]);
-        let mut all = LengthRule::fixed_length(rules().next()?.bytes);
-        for rule in rules() {
+        let mut all = LengthRule::fixed_length(self.rules[*numbers.first()?].bytes);
+        for rule in numbers.iter().map(|&number| &self.rules[number]) {
             if rule.bytes != all.bytes || rule.decode && rule.announces.is_none() && rule.sources.is_empty() {
                 return None;
             }
@@ -219,8 +222,8 @@ impl LengthTries {
                 if *all.announces.get_or_insert(at) != at {
                     return None;
                 }
-                if !all.sources.iter().any(|source| source.0 == at) {
-                    all.sources.push((at, 9));
+                if !all.sources.iter().any(|source| source.at == at) {
+                    all.sources.push(BitRun { at, width: 9 });
                 }
             }
         }
@@ -236,8 +239,8 @@ impl LengthTries {
         let nodes: Vec<RecordBytes> = nodes.into_iter().map(|node| RecordBytes::new().u32(node)).collect();
         out.records(("SIZE_NODES", "Nodes of the tries of lengths."), "u32", &nodes);
         let prefixes = self.prefixes.iter().map(|prefixes| {
-            let bytes: Vec<u8> = prefixes.iter().map(|prefix| prefix.0).collect();
-            let rules: Vec<u8> = prefixes.iter().map(|prefix| prefix.1).collect();
+            let bytes: Vec<u8> = prefixes.iter().map(|prefix| prefix.bytes).collect();
+            let rules: Vec<u8> = prefixes.iter().map(|prefix| prefix.rule).collect();
             RecordBytes::new().bytes(&bytes).bytes(&rules)
         });
         let prefixes: Vec<RecordBytes> = prefixes.collect();
@@ -263,13 +266,13 @@ fn size_item(expanded: &Expanded, methods: &[DecodeMethod], entry: usize, long: 
 }
 
 /// Positions of sources that may request a literal of their own. Their value is in the low nine bits of the field.
-pub fn literal_sources(format: &PlacedShape, methods: &[DecodeMethod]) -> Vec<(u8, u8)> {
+pub fn literal_sources(format: &PlacedShape, methods: &[DecodeMethod]) -> Vec<BitRun> {
     let mut result = Vec::new();
     for slot in format.slots.iter().take_while(|slot| !is_literal_slot(slot, methods)) {
         if let (true, Some(piece)) = (methods[slot.kind].takes_literal(), slot.pieces.iter().find(is_low_source_piece))
         {
             // A field of eight bits lacks vector registers; one of nine or ten marks them by bit 8.
-            result.push((piece.at, piece.width.min(9)));
+            result.push(BitRun { at: piece.at, width: piece.width.min(9) });
         }
     }
     result
@@ -319,9 +322,9 @@ fn merge_items(items: &[&SizeItem], base: u8) -> Option<LengthRule> {
             Some(at) if item.rule.bytes == rule.bytes + 4 && rule.announces.is_none_or(|other| other == at) => {
                 // An entry without a source there (v_nop) accepts any value, even one whose DPP or SDWA word is
                 // invalid.
-                rule.decode |= rule.sources.iter().all(|source| source.0 != at);
+                rule.decode |= rule.sources.iter().all(|source| source.at != at);
                 // The other sources of a DPP form may request a literal too.
-                rule.decode |= rule.sources.iter().filter(|source| source.0 != at).ne(&item.rule.sources);
+                rule.decode |= rule.sources.iter().filter(|source| source.at != at).ne(&item.rule.sources);
                 rule.announces = Some(at);
             }
             _ => return None,
@@ -332,7 +335,7 @@ fn merge_items(items: &[&SizeItem], base: u8) -> Option<LengthRule> {
 
 /// The base length of everything with one prefix; 0 if they differ.
 fn common_base(items: &[&SizeItem]) -> u8 {
-    let plain = || items.iter().filter(|item| item.announced.is_none()).map(|item| item.rule.bytes);
-    let first = plain().next().unwrap_or(0);
-    if plain().all(|bytes| bytes == first) { first } else { 0 }
+    let mut plain = items.iter().filter(|item| item.announced.is_none()).map(|item| item.rule.bytes);
+    let first = plain.next().unwrap_or(0);
+    if plain.all(|bytes| bytes == first) { first } else { 0 }
 }

@@ -1,5 +1,7 @@
 //! A step of an instruction's text, before its fast path is known.
 
+use crate::model::BitRun;
+
 /// Slot number for "none".
 pub(super) const NONE: u8 = 255;
 
@@ -10,14 +12,15 @@ pub(super) struct DecodeStep {
     pub(super) text: String,
     pub(super) part: &'static str,
     pub(super) slot: u8,
+    /// The bits of a field that is one run in the first 128; width 0 for any other.
     pub(super) place: BitRun,
     pub(super) extra: [u8; 4],
 }
 
 impl DecodeStep {
-    /// Text only.
+    /// A step that writes text and no operand.
     pub(super) fn text(text: &str) -> Self {
-        Self { text: text.to_string(), part: "Text", slot: NONE, place: (0, 0), extra: [0; 4] }
+        Self { text: text.to_string(), part: "Text", slot: NONE, place: BitRun::default(), extra: [0; 4] }
     }
 
     /// Whether its text is written under every condition.
@@ -30,9 +33,6 @@ impl DecodeStep {
         self.part == "Text" && self.text.is_empty()
     }
 }
-
-/// The position of a field that is one run of bits in the first 128; lowest bit and width, width 0 for any other.
-pub(super) type BitRun = (u8, u8);
 
 /// Parts that write nothing for 0.
 pub(super) const SILENT_AT_ZERO: &[&str] = &[

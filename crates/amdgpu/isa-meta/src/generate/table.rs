@@ -3,7 +3,7 @@
 //! Invariants: the lowest byte of a number is the first, whatever machine builds. A record has the fields of its type in
 //! `hotswap-isa-tables` in their order; a file of another length does not compile there.
 
-use super::{GenerateError, small};
+use super::{GenerateError, GeneratedFile, small};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use std::fmt::Write;
 #[derive(Default)]
 pub(super) struct TableSet {
     declarations: String,
-    files: Vec<(String, Vec<u8>)>,
+    files: Vec<GeneratedFile>,
     texts: String,
     ranges: BTreeMap<String, TextRange>,
 }
@@ -47,7 +47,8 @@ impl TableSet {
         let convert = convert.map_or(String::new(), |(_, data)| format!(", {count}, {data} => {kind}::new"));
         let value = format!("table!({file:?}{convert})");
         let _ = writeln!(self.declarations, "/// {title}\npub static {name}: [{kind}; {count}] = {value};");
-        self.files.push((file, records.iter().flat_map(|record| &record.bytes).copied().collect()));
+        let content = records.iter().flat_map(|record| &record.bytes).copied().collect();
+        self.files.push(GeneratedFile { name: file, content });
     }
 
     /// The position of `text` in the pool.
@@ -62,11 +63,11 @@ impl TableSet {
     }
 
     /// All files; the declarations are `tables.rs`.
-    pub(super) fn finish(mut self) -> Vec<(String, Vec<u8>)> {
+    pub(super) fn finish(mut self) -> Vec<GeneratedFile> {
         let texts = "include_str!(concat!(env!(\"OUT_DIR\"), \"/texts.txt\"))";
         let _ = writeln!(self.declarations, "/// Mnemonics and templates.\npub static TEXTS: &str = {texts};");
-        self.files.push(("texts.txt".to_owned(), self.texts.into_bytes()));
-        self.files.push(("tables.rs".to_owned(), self.declarations.into_bytes()));
+        self.files.push(GeneratedFile::of_text("texts.txt", self.texts));
+        self.files.push(GeneratedFile::of_text("tables.rs", self.declarations));
         self.files
     }
 }
@@ -126,7 +127,7 @@ mod tests {
         let both = [(); 2].map(|()| RecordBytes::new().text(tables.range("v_nop").unwrap()).u16(0x102));
         tables.records(("ROWS", "Rows."), "RowData", &both);
         let files = tables.finish();
-        let file = |name: &str| files.iter().find(|(file, _)| file == name).map(|(_, bytes)| bytes.as_slice()).unwrap();
+        let file = |name: &str| files.iter().find(|file| file.name == name).unwrap().content.as_slice();
         assert_eq!(file("rows.bin"), [[0, 0, 0, 0, 5, 0, 0, 0, 2, 1]; 2].concat());
         assert_eq!(file("texts.txt"), b"v_nop");
         let declarations = str::from_utf8(file("tables.rs")).unwrap();

@@ -8,10 +8,10 @@
 
 use super::GenerateError;
 use super::expand::{Expanded, PlacedShape};
-use super::lines::{DecodeLines, Shortcuts};
-use super::step::{BitRun, DecodeStep, NONE, SILENT_AT_ZERO};
+use super::lines::{DecodeLines, LineStep, Shortcuts};
+use super::step::{DecodeStep, NONE, SILENT_AT_ZERO};
 use super::table::TableSet;
-use crate::model::{EncodingColumn, EncodingRow, FieldPiece, Model, OperandKind, OperandShape};
+use crate::model::{BitRun, EncodingColumn, EncodingRow, FieldPiece, Model, OperandKind, OperandShape};
 
 /// Writes the programs and the program of each entry, and the enums of their parts.
 pub(super) fn write_templates(
@@ -29,8 +29,9 @@ pub(super) fn write_templates(
         let returns = builder.find_operand("cpol").filter(|_| builder.has_flag("atomicret"));
         let shortcuts = Shortcuts { model, format, returns, adjusted: quirks & ADJUSTED != 0 };
         let steps = builder.build_steps()?.into_iter();
-        let steps =
-            steps.map(|step| shortcuts.short_form(&step).map(|short| (step, short))).collect::<Result<_, _>>()?;
+        let steps = steps
+            .map(|step| shortcuts.short_form(&step).map(|short| LineStep { step, short }))
+            .collect::<Result<_, _>>()?;
         lines.add_entry(&row.mnemonic, steps, quirks)?;
     }
     lines.write_lines(out, enums)
@@ -140,7 +141,7 @@ impl TemplateBuilder<'_> {
         if SILENT_AT_ZERO.contains(&part) && self.is_always_zero(slot) {
             return;
         }
-        let place = if part == "Packed" { (0, 0) } else { self.field_position(slot) };
+        let place = if part == "Packed" { BitRun::default() } else { self.field_position(slot) };
         self.steps.push(DecodeStep { text: text.to_string(), part, slot, place, extra });
     }
 
@@ -153,14 +154,14 @@ impl TemplateBuilder<'_> {
 
     /// The position of the operand's field.
     fn field_position(&self, number: u8) -> BitRun {
-        let Some(slot) = self.format.slots.get(usize::from(number)) else { return (0, 0) };
+        let Some(slot) = self.format.slots.get(usize::from(number)) else { return BitRun::default() };
         // Operands whose value is not in their own field, or not all of it.
         if slot.tied.is_some() || self.find_operand("cpol") == Some(number) && self.has_flag("atomicret") {
-            return (0, 0);
+            return BitRun::default();
         }
         match slot.pieces[..] {
-            [FieldPiece { at, from: 0, width }] if at + width <= 128 && width < 64 => (at, width),
-            _ => (0, 0),
+            [FieldPiece { at, from: 0, width }] if at + width <= 128 && width < 64 => BitRun { at, width },
+            _ => BitRun::default(),
         }
     }
 

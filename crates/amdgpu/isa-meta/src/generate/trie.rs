@@ -180,10 +180,10 @@ struct WordAcceptance {
 impl WordAcceptance {
     fn new(expanded: &Expanded, methods: &[DecodeMethod], entry: usize) -> Self {
         let format = &expanded.formats[expanded.entries[entry].format];
-        let sources = literal_sources(format, methods).into_iter().filter(|&(_, width)| width == 9);
+        let sources = literal_sources(format, methods).into_iter().filter(|source| source.width == 9);
         Self {
             announced: announcing_field(expanded, format, methods, entry),
-            sources: sources.map(|(at, _)| at).collect(),
+            sources: sources.map(|source| source.at).collect(),
         }
     }
 }

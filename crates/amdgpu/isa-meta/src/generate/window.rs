@@ -8,9 +8,9 @@ use super::expand::{EncodedRow, low_bits};
 pub(super) struct Window {
     /// Number of the word: 0 to 3.
     pub(super) word: u8,
-    /// Lowest bit.
+    /// Its lowest bit in that word.
     pub(super) shift: u8,
-    /// Number of bits.
+    /// The number of its bits.
     pub(super) width: u8,
 }
 

@@ -5,9 +5,7 @@
 
 use super::encoding::Encoding;
 use super::{ImportError, wrong};
-
-/// Runs of opcode bits: lowest instruction bit and width, lowest opcode bit first.
-type Runs = &'static [(u8, u8)];
+use crate::model::BitRun;
 
 /// Classes that LLVM's flags name reliably.
 const BY_FLAG: &[(&str, &str)] = &[
@@ -37,17 +35,20 @@ pub(super) fn encoding_class(
     flags: &[String],
     dpp8: bool,
 ) -> Result<String, ImportError> {
-    let has = |flag: &str| flags.iter().any(|name| name == flag);
-    if let Some((_, class)) = BY_FLAG.iter().find(|(flag, _)| has(flag)) {
+    if let Some((_, class)) = BY_FLAG.iter().find(|(flag, _)| has_flag(flag, flags)) {
         return Ok((*class).to_owned());
     }
     let Some(base) = base_class(encoding) else { return wrong(record, "no encoding class has these first bits") };
-    Ok(match (has("sdwa"), has("dpp"), dpp8) {
+    Ok(match (has_flag("sdwa", flags), has_flag("dpp", flags), dpp8) {
         (true, ..) => format!("{base}_SDWA"),
         (_, true, true) => format!("{base}_DPP8"),
         (_, true, false) => format!("{base}_DPP16"),
         _ => base.to_owned(),
     })
+}
+
+fn has_flag(flag: &str, flags: &[String]) -> bool {
+    flags.iter().any(|name| name == flag)
 }
 
 /// The fixed bits from `at`, if all are fixed.
@@ -84,39 +85,39 @@ fn base_class(encoding: &Encoding) -> Option<&'static str> {
     }
 }
 
-/// The position of a class's opcode.
-pub(super) fn opcode_position(class: &str, bits: u8, generation: u8) -> Runs {
+/// The position of a class's opcode, its lowest bits first.
+pub(super) fn opcode_position(class: &str, bits: u8, generation: u8) -> &'static [BitRun] {
     let base = class.split_once('_').map_or(class, |(base, _)| base);
     match (base, generation) {
-        ("SOP1", _) => &[(8, 8)],
-        ("SOP2", _) => &[(23, 7)],
-        ("SOPC" | "SOPP", _) => &[(16, 7)],
-        ("SOPK", _) => &[(23, 5)],
-        ("VOP1", _) => &[(9, 8)],
-        ("VOP2", _) => &[(25, 6)],
-        ("VOPC", _) => &[(17, 8)],
-        ("VOP3", _) => &[(16, 10)],
-        ("VOP3P", 9) => &[(16, 7)],
-        ("VOP3P", _) => &[(16, 8)],
-        ("VOP3PX2", 9) if bits == 128 => &[(80, 7)],
-        ("VOP3PX2", _) => &[(80, 8), (16, 8)],
-        ("VOPD", _) => &[(17, 5), (22, 4)],
-        ("VOPD3", _) => &[(12, 6), (18, 6)],
-        ("VINTRP", _) => &[(16, 2)],
-        ("VINTERP", _) => &[(16, 5)],
-        ("LDSDIR", _) => &[(20, 2)],
-        ("SMEM", 12) => &[(13, 6)],
-        ("SMEM", _) => &[(18, 8)],
-        ("DS", 9) => &[(17, 8)],
-        ("DS", _) => &[(18, 8)],
-        ("FLAT", 12) => &[(14, 8)],
-        ("FLAT", _) => &[(18, 7)],
-        ("MUBUF" | "MTBUF" | "VIMAGE" | "VSAMPLE", 12) => &[(14, 8)],
-        ("MUBUF", 9) => &[(18, 7)],
-        ("MUBUF" | "MIMG", 10 | 11) if base == "MUBUF" || generation == 11 => &[(18, 8)],
-        ("MTBUF", 10) => &[(16, 3), (53, 1)],
-        ("MTBUF", _) => &[(15, 4)],
-        ("MIMG", _) => &[(18, 7), (0, 1)],
+        ("SOP1", _) => &[BitRun { at: 8, width: 8 }],
+        ("SOP2", _) => &[BitRun { at: 23, width: 7 }],
+        ("SOPC" | "SOPP", _) => &[BitRun { at: 16, width: 7 }],
+        ("SOPK", _) => &[BitRun { at: 23, width: 5 }],
+        ("VOP1", _) => &[BitRun { at: 9, width: 8 }],
+        ("VOP2", _) => &[BitRun { at: 25, width: 6 }],
+        ("VOPC", _) => &[BitRun { at: 17, width: 8 }],
+        ("VOP3", _) => &[BitRun { at: 16, width: 10 }],
+        ("VOP3P", 9) => &[BitRun { at: 16, width: 7 }],
+        ("VOP3P", _) => &[BitRun { at: 16, width: 8 }],
+        ("VOP3PX2", 9) if bits == 128 => &[BitRun { at: 80, width: 7 }],
+        ("VOP3PX2", _) => &[BitRun { at: 80, width: 8 }, BitRun { at: 16, width: 8 }],
+        ("VOPD", _) => &[BitRun { at: 17, width: 5 }, BitRun { at: 22, width: 4 }],
+        ("VOPD3", _) => &[BitRun { at: 12, width: 6 }, BitRun { at: 18, width: 6 }],
+        ("VINTRP", _) => &[BitRun { at: 16, width: 2 }],
+        ("VINTERP", _) => &[BitRun { at: 16, width: 5 }],
+        ("LDSDIR", _) => &[BitRun { at: 20, width: 2 }],
+        ("SMEM", 12) => &[BitRun { at: 13, width: 6 }],
+        ("SMEM", _) => &[BitRun { at: 18, width: 8 }],
+        ("DS", 9) => &[BitRun { at: 17, width: 8 }],
+        ("DS", _) => &[BitRun { at: 18, width: 8 }],
+        ("FLAT", 12) => &[BitRun { at: 14, width: 8 }],
+        ("FLAT", _) => &[BitRun { at: 18, width: 7 }],
+        ("MUBUF" | "MTBUF" | "VIMAGE" | "VSAMPLE", 12) => &[BitRun { at: 14, width: 8 }],
+        ("MUBUF", 9) => &[BitRun { at: 18, width: 7 }],
+        ("MUBUF" | "MIMG", 10 | 11) if base == "MUBUF" || generation == 11 => &[BitRun { at: 18, width: 8 }],
+        ("MTBUF", 10) => &[BitRun { at: 16, width: 3 }, BitRun { at: 53, width: 1 }],
+        ("MTBUF", _) => &[BitRun { at: 15, width: 4 }],
+        ("MIMG", _) => &[BitRun { at: 18, width: 7 }, BitRun { at: 0, width: 1 }],
         _ => &[],
     }
 }

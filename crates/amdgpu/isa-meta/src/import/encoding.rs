@@ -15,8 +15,16 @@ pub(super) struct Encoding {
     pub(super) bits: u8,
     pub(super) fixed_mask: u128,
     pub(super) fixed_value: u128,
-    /// For each field: value bit and instruction bit.
-    pub(super) fields: BTreeMap<String, Vec<(u8, u8)>>,
+    pub(super) fields: BTreeMap<String, Vec<FieldBit>>,
+}
+
+/// A bit of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FieldBit {
+    /// The bit of the field's value.
+    from: u8,
+    /// The bit of the instruction.
+    at: u8,
 }
 
 /// The kind of one bit.
@@ -40,7 +48,9 @@ pub(super) fn read_encoding(record: &JsonRecord, operands: &[&str]) -> Result<En
                 encoding.fixed_mask |= 1 << at;
                 encoding.fixed_value |= u128::from(set) << at;
             }
-            EncodingBit::Field(name, index) => encoding.fields.entry(name.to_owned()).or_default().push((index, at)),
+            EncodingBit::Field(name, from) => {
+                encoding.fields.entry(name.to_owned()).or_default().push(FieldBit { from, at });
+            }
         }
     }
     Ok(encoding)
@@ -89,11 +99,11 @@ fn parse_complex_bit<'a>(record: &JsonRecord, value: &Value) -> Result<EncodingB
 }
 
 /// Pieces of a field from its bits.
-pub(super) fn pieces_of_bits(bits: &[(u8, u8)]) -> Vec<FieldPiece> {
+fn pieces_of_bits(bits: &[FieldBit]) -> Vec<FieldPiece> {
     let mut bits = bits.to_vec();
     bits.sort_unstable();
     let mut pieces: Vec<FieldPiece> = Vec::new();
-    for (from, at) in bits {
+    for FieldBit { from, at } in bits {
         match pieces.last_mut() {
             Some(last) if from == last.from + last.width && at == last.at + last.width => last.width += 1,
             _ => pieces.push(FieldPiece { at, from, width: 1 }),
@@ -104,7 +114,6 @@ pub(super) fn pieces_of_bits(bits: &[(u8, u8)]) -> Vec<FieldPiece> {
 
 /// The fields in the model's form, by name.
 pub(super) fn encoding_fields(encoding: &Encoding) -> Vec<EncodingField> {
-    let field =
-        |(name, bits): (&String, &Vec<(u8, u8)>)| EncodingField { name: name.clone(), pieces: pieces_of_bits(bits) };
-    encoding.fields.iter().map(field).collect()
+    let fields = encoding.fields.iter();
+    fields.map(|(name, bits)| EncodingField { name: name.clone(), pieces: pieces_of_bits(bits) }).collect()
 }

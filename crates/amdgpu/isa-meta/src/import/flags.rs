@@ -34,8 +34,8 @@ pub(super) fn half_result_mnemonics(records: &Records) -> BTreeSet<&str> {
     records
         .profiles
         .iter()
-        .filter(|(_, profile)| has_half_result(profile, records))
-        .map(|(mnemonic, _)| mnemonic.as_str())
+        .filter(|known| has_half_result(&known.profile, records))
+        .map(|known| known.mnemonic.as_str())
         .collect()
 }
 

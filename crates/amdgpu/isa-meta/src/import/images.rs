@@ -1,9 +1,9 @@
 //! Base operations of image instructions and their variants.
 
 use super::instruction::ImportedInst;
-use super::json::{JsonRecord, Records, variant};
+use super::json::Records;
 use super::{ImportError, wrong};
-use crate::model::{ImageBase, ImageVariant};
+use crate::model::{ImageBase, ImageForm, ImageVariant};
 use std::collections::BTreeSet;
 
 #[rustfmt::skip]
@@ -14,30 +14,28 @@ const PROPERTIES: &[(&str, &str)] = &[
     ("NoReturn", "no_return"), ("PointSampleAccel", "point_sample_accel"), ("Sampler", "sampler"), ("Store", "store"),
 ];
 
-/// The variant that an instruction is.
-pub(super) fn image_variant(record: &JsonRecord) -> Option<ImageVariant> {
-    let (base, encoding, data, address) = variant(record)?;
-    Some(ImageVariant { base, encoding, data, address })
-}
-
 /// The bases of all variants, by name.
 pub(super) fn image_bases(records: &Records, instructions: &[ImportedInst]) -> Result<Vec<ImageBase>, ImportError> {
-    let images = || instructions.iter().filter_map(|instruction| instruction.image.as_ref());
-    let names: BTreeSet<&String> = images().map(|image| &image.base).collect();
-    let encodings: BTreeSet<&String> = images().map(|image| &image.encoding).collect();
+    let images: Vec<&ImageVariant> = instructions.iter().filter_map(|instruction| instruction.image.as_ref()).collect();
+    let names: BTreeSet<&String> = images.iter().map(|image| &image.base).collect();
+    let encodings: BTreeSet<&String> = images.iter().map(|image| &image.encoding).collect();
     let mut bases = Vec::new();
     for name in names {
         let found = records.image_bases.iter().find(|record| record.def("BaseOpcode") == Some(name));
         let Some(record) = found else { return wrong(name, "there is no such image base") };
         let variants =
-            records.variants.iter().filter(|(base, encoding, ..)| base == name && encodings.contains(encoding));
+            records.variants.iter().filter(|known| known.base == *name && encodings.contains(&known.encoding));
         let properties = PROPERTIES.iter().filter(|(field, _)| record.int(field) == 1);
         bases.push(ImageBase {
             name: name.clone(),
             properties: properties.map(|(_, property)| (*property).to_owned()).collect(),
             extra_arguments: u8::try_from(record.bits("NumExtraArgs")).unwrap_or(u8::MAX),
-            variants: variants.map(|(_, encoding, data, address)| (encoding.clone(), *data, *address)).collect(),
+            variants: variants.map(image_form).collect(),
         });
     }
     Ok(bases)
+}
+
+fn image_form(variant: &ImageVariant) -> ImageForm {
+    ImageForm { encoding: variant.encoding.clone(), data: variant.data, address: variant.address }
 }

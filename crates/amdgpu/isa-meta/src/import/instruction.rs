@@ -5,7 +5,7 @@ use super::json::{JsonRecord, Records};
 use super::kinds::Kinds;
 use super::layouts::{self, LayoutKey};
 use super::shapes::{self, ShapeKey, Shapes};
-use super::{ImportError, classes, conditions, flags, images, steps, wrong};
+use super::{ImportError, classes, conditions, flags, json, steps, wrong};
 use crate::model::{EncodingColumn, EncodingLayout, EncodingRow, ImageVariant, Model};
 use crate::rows::family;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,17 +54,20 @@ pub(super) fn read_instruction(
     let class = classes::encoding_class(name, &encoding, &flags, dpp8)?;
     let (layout, opcode) = layouts::split(name, encoding, &class, steps::table_generation(&table))?;
     let predicates = checked_predicates(records, record)?;
-    let sorted = |field: &str| record.names(field).map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
     Ok(ImportedInst {
         mnemonic,
         shape: ShapeKey { template, operands },
-        reads: sorted("Uses"),
-        writes: sorted("Defs"),
+        reads: sorted_names(record, "Uses"),
+        writes: sorted_names(record, "Defs"),
         flags,
-        image: images::image_variant(record),
+        image: json::image_variant(record),
         column: EncodingColumn { table, predicates, layout: String::new(), opcode },
         layout,
     })
+}
+
+fn sorted_names(record: &JsonRecord, field: &str) -> Vec<String> {
+    record.names(field).map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn checked_predicates(records: &Records, record: &JsonRecord) -> Result<Vec<String>, ImportError> {
@@ -77,21 +80,44 @@ fn checked_predicates(records: &Records, record: &JsonRecord) -> Result<Vec<Stri
     Ok(names.into_iter().collect())
 }
 
-/// Rows by everything but their columns; a key's order is that of the rows in their file.
-type ImportedRows = BTreeMap<RowKey, Vec<(EncodingColumn, LayoutKey)>>;
-/// Mnemonic, shape, flags, reads, writes, image.
-type RowKey = (String, ShapeKey, Vec<String>, Vec<String>, Vec<String>, Option<(String, String, u8, u8)>);
+/// Rows by everything but their columns.
+type ImportedRows = BTreeMap<RowKey, Vec<ImportedColumn>>;
+
+/// A row without its columns. The order of the members makes that of the rows in their file.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct RowKey {
+    mnemonic: String,
+    shape: ShapeKey,
+    flags: Vec<String>,
+    reads: Vec<String>,
+    writes: Vec<String>,
+    image: Option<ImageVariant>,
+}
+
+/// A column, and its layout before that has a name.
+#[derive(PartialEq)]
+struct ImportedColumn {
+    column: EncodingColumn,
+    layout: LayoutKey,
+}
+
+/// A row whose columns are sorted, with the class that decides its file.
+struct ClassedRow {
+    class: String,
+    key: RowKey,
+    columns: Vec<EncodingColumn>,
+}
 
 /// Merges instructions to rows, and gives names to layouts and shapes.
 pub(super) fn fill_rows(model: &mut Model, kinds: &Kinds, instructions: Vec<ImportedInst>) -> Result<(), ImportError> {
     let keys = instructions.iter().map(|instruction| instruction.layout.clone()).collect();
-    let layouts: BTreeMap<LayoutKey, EncodingLayout> = layouts::name(keys).into_iter().collect();
+    let layouts = layouts::name_layouts(keys);
     let mut rows: Vec<_> = merge_instructions(instructions, &layouts).into_iter().map(with_class).collect();
-    rows.sort_by_key(|(class, ..)| family(class));
+    rows.sort_by_key(|row| family(&row.class));
     let mut shapes = Shapes::default();
-    for (class, (mnemonic, shape, flags, reads, writes, image), columns) in rows {
+    for ClassedRow { class, key, columns } in rows {
+        let RowKey { mnemonic, shape, flags, reads, writes, image } = key;
         let shape = shapes.name(kinds, &class, shape)?;
-        let image = image.map(|(base, encoding, data, address)| ImageVariant { base, encoding, data, address });
         model.rows.push(EncodingRow { mnemonic, shape, reads, writes, flags, image, columns });
     }
     model.shapes = shapes.sorted_shapes();
@@ -104,23 +130,23 @@ fn merge_instructions(instructions: Vec<ImportedInst>, layouts: &BTreeMap<Layout
     for item in instructions {
         let name = layouts.get(&item.layout).map(|layout| layout.name.clone()).unwrap_or_default();
         let column = EncodingColumn { layout: name, ..item.column };
-        let image = item.image.map(|image| (image.base, image.encoding, image.data, image.address));
-        let key = (item.mnemonic, item.shape, item.flags, item.reads, item.writes, image);
-        rows.entry(key).or_default().push((column, item.layout));
+        let ImportedInst { mnemonic, shape, reads, writes, flags, image, layout, .. } = item;
+        let key = RowKey { mnemonic, shape, flags, reads, writes, image };
+        rows.entry(key).or_default().push(ImportedColumn { column, layout });
     }
     rows
 }
 
 /// Sorts the columns of a row by generation; the class of the first is the row's.
-fn with_class((key, mut columns): (RowKey, Vec<(EncodingColumn, LayoutKey)>)) -> (String, RowKey, Vec<EncodingColumn>) {
-    columns.sort_by(|(a, a_layout), (b, b_layout)| {
-        column_sort_order(a).cmp(&column_sort_order(b)).then_with(|| a_layout.cmp(b_layout))
+fn with_class((key, mut columns): (RowKey, Vec<ImportedColumn>)) -> ClassedRow {
+    columns.sort_by(|a, b| {
+        column_sort_order(&a.column).cmp(&column_sort_order(&b.column)).then_with(|| a.layout.cmp(&b.layout))
     });
     columns.dedup();
-    let class = columns.first().map(|(_, layout)| layout.class().to_owned()).unwrap_or_default();
-    (class, key, columns.into_iter().map(|(column, _)| column).collect())
+    let class = columns.first().map(|column| column.layout.class().to_owned()).unwrap_or_default();
+    ClassedRow { class, key, columns: columns.into_iter().map(|column| column.column).collect() }
 }
 
-fn column_sort_order(column: &EncodingColumn) -> (Option<usize>, u32, Vec<String>) {
+fn column_sort_order(column: &EncodingColumn) -> impl Ord + use<> {
     (steps::table_age(&column.table), column.opcode, column.predicates.clone())
 }

@@ -1,6 +1,7 @@
 //! Reading the JSON as a stream: one record at a time, known fields only.
 
 use super::{ImportError, wrong};
+use crate::model::ImageVariant;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -107,8 +108,13 @@ const FIELDS: &[&str] = &[
 #[derive(Debug, Default)]
 pub(super) struct JsonRecord(HashMap<&'static str, Value>);
 
-/// A variant of an image instruction: base, encoding, dwords of data and of address.
-pub(super) type Variant = (String, String, u8, u8);
+/// The profile of a vector instruction.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct InstructionProfile {
+    pub(super) mnemonic: String,
+    /// The name of the profile's record.
+    pub(super) profile: String,
+}
 
 /// The records that the importer needs.
 #[derive(Debug, Default)]
@@ -119,9 +125,9 @@ pub(super) struct Records {
     /// Base operations of image instructions.
     pub(super) image_bases: Vec<JsonRecord>,
     /// Variants of image instructions, including those that only the printer and the assembler know.
-    pub(super) variants: BTreeSet<Variant>,
+    pub(super) variants: BTreeSet<ImageVariant>,
     /// Mnemonics of vector instructions, each with its profile.
-    pub(super) profiles: BTreeSet<(String, String)>,
+    pub(super) profiles: BTreeSet<InstructionProfile>,
     /// Operand kinds, predicates and features, by name.
     pub(super) named: HashMap<String, JsonRecord>,
 }
@@ -188,7 +194,7 @@ impl Records {
 
     fn add(&mut self, name: String, record: JsonRecord) {
         if record.is("Instruction") {
-            self.variants.extend(variant(&record));
+            self.variants.extend(image_variant(&record));
             self.profiles.extend(profile(&record));
             let never = ["isPseudo", "isCodeGenOnly", "isAsmParserOnly"].iter().any(|field| record.int(field) == 1);
             if !never && NAMESPACES.contains(&record.text("DecoderNamespace")) {
@@ -208,27 +214,27 @@ impl Records {
 }
 
 /// The image variant that an instruction is.
-pub(super) fn variant(record: &JsonRecord) -> Option<Variant> {
+pub(super) fn image_variant(record: &JsonRecord) -> Option<ImageVariant> {
     let encoding = record.def("MIMGEncoding")?.trim_start_matches("MIMGEnc").to_owned();
-    Some((
-        record.def("BaseOpcode")?.to_owned(),
+    Some(ImageVariant {
+        base: record.def("BaseOpcode")?.to_owned(),
         encoding,
-        variant_dword_count("VDataDwords", record),
-        variant_dword_count("VAddrDwords", record),
-    ))
+        data: variant_dword_count("VDataDwords", record),
+        address: variant_dword_count("VAddrDwords", record),
+    })
 }
 
 fn variant_dword_count(field: &str, record: &JsonRecord) -> u8 {
     u8::try_from(record.bits(field) + record.int(field)).unwrap_or(u8::MAX)
 }
 
-/// Mnemonic and profile of a vector instruction; a pseudo instruction has its mnemonic in a field of its own.
-fn profile(record: &JsonRecord) -> Option<(String, String)> {
+/// The profile of a vector instruction; a pseudo instruction has its mnemonic in a field of its own.
+fn profile(record: &JsonRecord) -> Option<InstructionProfile> {
     let mnemonic = match record.text("Mnemonic") {
         "" => super::shapes::parse_mnemonic(record.text("AsmString")),
         mnemonic => mnemonic,
     };
-    Some((mnemonic.to_owned(), record.def("Pfl")?.to_owned()))
+    Some(InstructionProfile { mnemonic: mnemonic.to_owned(), profile: record.def("Pfl")?.to_owned() })
 }
 
 /// Reads the whole JSON.

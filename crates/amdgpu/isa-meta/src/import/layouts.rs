@@ -3,8 +3,8 @@
 use super::ImportError;
 use super::encoding::Encoding;
 use super::{classes, encoding, wrong};
-use crate::model::{EncodingField, EncodingLayout, FieldPiece};
-use std::collections::BTreeSet;
+use crate::model::{BitRun, EncodingField, EncodingLayout, FieldPiece};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A layout that is not named yet. The order is that of the names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +14,7 @@ pub(super) struct LayoutKey {
     opcode: Vec<FieldPiece>,
     fixed_mask: u128,
     fixed_value: u128,
-    fields: Vec<(String, Vec<FieldPiece>)>,
+    fields: Vec<EncodingField>,
 }
 
 impl LayoutKey {
@@ -32,7 +32,7 @@ pub(super) fn split(
 ) -> Result<(LayoutKey, u32), ImportError> {
     let mut opcode = Vec::new();
     let (mut value, mut from) = (0_u128, 0);
-    for &(at, width) in classes::opcode_position(class, encoding.bits, generation) {
+    for &BitRun { at, width } in classes::opcode_position(class, encoding.bits, generation) {
         let mask = (1_u128 << width) - 1;
         if encoding.fixed_mask >> at & mask != mask {
             return wrong(record, format!("the opcode bits of {class} are not all fixed"));
@@ -43,21 +43,19 @@ pub(super) fn split(
         opcode.push(FieldPiece { at, from, width });
         from += width;
     }
-    let fields = encoding::encoding_fields(&encoding).into_iter().map(|field| (field.name, field.pieces)).collect();
+    let fields = encoding::encoding_fields(&encoding);
     let Encoding { bits, fixed_mask, fixed_value, .. } = encoding;
     let key = LayoutKey { class: class.to_owned(), bits, opcode, fixed_mask, fixed_value, fields };
     Ok((key, u32::try_from(value).unwrap_or(u32::MAX)))
 }
 
 /// Names of layouts: the class and a number.
-pub(super) fn name(keys: BTreeSet<LayoutKey>) -> Vec<(LayoutKey, EncodingLayout)> {
+pub(super) fn name_layouts(keys: BTreeSet<LayoutKey>) -> BTreeMap<LayoutKey, EncodingLayout> {
     let (mut class, mut number) = (String::new(), 0);
-    let mut layouts = Vec::new();
+    let mut layouts = BTreeMap::new();
     for key in keys {
         number = if key.class == class { number + 1 } else { 1 };
         class.clone_from(&key.class);
-        let fields =
-            key.fields.iter().map(|(name, pieces)| EncodingField { name: name.clone(), pieces: pieces.clone() });
         let layout = EncodingLayout {
             name: format!("{class}.{number}"),
             class: class.clone(),
@@ -65,9 +63,9 @@ pub(super) fn name(keys: BTreeSet<LayoutKey>) -> Vec<(LayoutKey, EncodingLayout)
             opcode: key.opcode.clone(),
             fixed_mask: key.fixed_mask,
             fixed_value: key.fixed_value,
-            fields: fields.collect(),
+            fields: key.fields.clone(),
         };
-        layouts.push((key, layout));
+        layouts.insert(key, layout);
     }
     layouts
 }

@@ -98,10 +98,10 @@ fn add_row(model: &mut Model, text: &str) -> Result<(), String> {
         return Err(format!("LLVM knows {} in the table {}", row.mnemonic, column.table));
     }
     let key = (file, row.mnemonic.clone());
-    let before = |known: &EncodingRow| {
+    let last = model.rows.iter().rposition(|known| {
         (layout_class_family(&known.columns, &model.layouts).unwrap_or(0), known.mnemonic.clone()) <= key
-    };
-    let place = model.rows.iter().rposition(before).map_or(0, |last| last + 1);
+    });
+    let place = last.map_or(0, |last| last + 1);
     model.rows.insert(place, row);
     Ok(())
 }
@@ -147,8 +147,7 @@ fn registers_of(
     registers: &[&str],
     list: fn(&mut EncodingRow) -> &mut Vec<String>,
 ) -> Result<(), String> {
-    let rows = || model.rows.iter().flat_map(|row| row.reads.iter().chain(&row.writes));
-    if let Some(register) = registers.iter().find(|register| !rows().any(|known| known == *register)) {
+    if let Some(register) = registers.iter().find(|register| !is_used_register(register, model)) {
         return Err(format!("no instruction reads or writes a register {register}"));
     }
     for mnemonic in mnemonics.split(',') {
@@ -166,6 +165,10 @@ fn registers_of(
         }
     }
     Ok(())
+}
+
+fn is_used_register(register: &str, model: &Model) -> bool {
+    model.rows.iter().flat_map(|row| row.reads.iter().chain(&row.writes)).any(|known| known == register)
 }
 
 /// Whether a mnemonic matches the pattern; a star at the pattern's end matches anything.

@@ -38,8 +38,7 @@ pub(super) fn read_processors(records: &Records) -> Result<Processors, ImportErr
             for feature in record.names("Features") {
                 add_feature(records, name, feature, &mut features)?;
             }
-            let wave = |size: &str| features.contains(size);
-            if !wave("wavefrontsize32") && !wave("wavefrontsize64") {
+            if !["wavefrontsize32", "wavefrontsize64"].iter().any(|size| features.contains(*size)) {
                 features.insert("wavefrontsize32".to_owned());
             }
             targets.push(TargetRow { name: name.to_owned(), features: features.into_iter().collect() });
@@ -54,7 +53,7 @@ pub(super) fn read_processors(records: &Records) -> Result<Processors, ImportErr
 }
 
 /// gfx900 before gfx1010, generics after the processors of their generation.
-fn processor_order(name: &str) -> (usize, bool, String) {
+fn processor_order(name: &str) -> impl Ord + use<> {
     let generic = name.contains('-');
     let digits = name.trim_start_matches("gfx").split('-').next().unwrap_or_default();
     let generation = if digits.len() > 3 || (generic && digits.len() > 1) { digits.get(..2) } else { digits.get(..1) };

@@ -3,7 +3,7 @@
 //! A field is a list of pieces, lowest value bit first: `vdst=0..7`, `src0_modifiers=61,8` (value bit 0 is bit
 //! 61 of the instruction, value bit 1 is bit 8), `sbase=1:0..5` (value bit 0 is not in the instruction).
 
-use crate::model::FieldPiece;
+use crate::model::{BitRun, FieldPiece};
 
 /// Writes pieces.
 pub(super) fn pieces(pieces: &[FieldPiece]) -> String {
@@ -23,10 +23,10 @@ pub(super) fn range(at: u8, width: u8) -> String {
 }
 
 /// Reads a run of bits within 128.
-pub(super) fn parse_range(text: &str) -> Option<(u8, u8)> {
+pub(super) fn parse_range(text: &str) -> Option<BitRun> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let (first, last): (u8, u8) = (first.parse().ok()?, last.parse().ok()?);
-    (first <= last && last < 128).then(|| (first, last - first + 1))
+    (first <= last && last < 128).then(|| BitRun { at: first, width: last - first + 1 })
 }
 
 /// Reads pieces.
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str) -> Option<Vec<FieldPiece>> {
             Some((from, run)) => (from.parse().ok()?, run),
             None => (next, word),
         };
-        let (at, width) = parse_range(run)?;
+        let BitRun { at, width } = parse_range(run)?;
         next = from.checked_add(width).filter(|end| *end <= 128)?;
         found.push(FieldPiece { at, from, width });
     }

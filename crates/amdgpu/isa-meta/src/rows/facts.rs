@@ -2,7 +2,7 @@
 
 use super::line::{Lines, join, list};
 use super::{KnownNames, RowError, condition};
-use crate::model::{ImageBase, Model, OperandKind, Predicate, TableStep, TargetRow};
+use crate::model::{ImageBase, ImageForm, Model, OperandKind, Predicate, TableStep, TargetRow};
 
 const PREDICATES: &str = "\
 # Conditions under which an encoding exists.
@@ -160,7 +160,7 @@ pub(super) fn write_images(model: &Model) -> String {
     let line = |item: &ImageBase| {
         let properties = if item.properties.is_empty() { "-".to_owned() } else { item.properties.join(",") };
         let mut words = vec![format!("{:<36}", item.name), item.extra_arguments.to_string(), properties];
-        words.extend(item.variants.iter().map(|(encoding, data, address)| format!("{encoding}/{data}/{address}")));
+        words.extend(item.variants.iter().map(|form| format!("{}/{}/{}", form.encoding, form.data, form.address)));
         join(words)
     };
     model.image_bases.iter().fold(IMAGES.to_owned(), |text, item| text + &line(item))
@@ -179,15 +179,16 @@ pub(super) fn read_images(lines: &mut Lines<'_>, names: &mut KnownNames, model: 
         };
         let mut variants = Vec::new();
         while let Some(word) = line.next() {
-            variants.push(variant(word).ok_or_else(|| line.error(format!("not a variant: {word}")))?);
+            variants.push(image_form(word).ok_or_else(|| line.error(format!("not a variant: {word}")))?);
         }
         model.image_bases.push(ImageBase { name, properties, extra_arguments, variants });
     }
     Ok(())
 }
 
-fn variant(word: &str) -> Option<(String, u8, u8)> {
+fn image_form(word: &str) -> Option<ImageForm> {
     let mut parts = word.split('/');
-    let variant = (parts.next()?.to_owned(), parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    parts.next().is_none().then_some(variant)
+    let encoding = parts.next()?.to_owned();
+    let form = ImageForm { encoding, data: parts.next()?.parse().ok()?, address: parts.next()?.parse().ok()? };
+    parts.next().is_none().then_some(form)
 }

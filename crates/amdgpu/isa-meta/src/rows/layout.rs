@@ -2,7 +2,7 @@
 
 use super::line::{Lines, LogicalLine, join};
 use super::{KnownNames, RowError, bits};
-use crate::model::{EncodingField, EncodingLayout, Model};
+use crate::model::{BitRun, EncodingField, EncodingLayout, Model};
 
 const HEADER: &str = "\
 # Layouts of encodings: fields and their positions.
@@ -85,7 +85,7 @@ fn part(word: &str, layout: &mut EncodingLayout) -> Option<()> {
         }
         layout.opcode = bits::parse(value)?;
     } else if name.starts_with(|c: char| c.is_ascii_digit()) {
-        let (at, width) = bits::parse_range(name)?;
+        let BitRun { at, width } = bits::parse_range(name)?;
         if value.len() != usize::from(width) || value.contains(|c| c != '0' && c != '1') {
             return None;
         }

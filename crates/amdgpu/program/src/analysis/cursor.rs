@@ -4,14 +4,22 @@
 //! Invariants: the answers are those of the analysis itself, in any order of queries.
 
 use super::banks::BankMap;
-use super::liveness::{LiveSet, Liveness};
-use super::section::SectionProgram;
+use super::liveness::{LiveAround, LiveSet};
+use super::section::{FunctionLiveness, SectionProgram};
 use hotswap_isa::bank::VgprBanks;
 use std::cell::{OnceCell, RefCell};
 
 /// A state that was computed along one block, up to an offset.
 #[derive(Debug, Clone)]
-pub struct BlockCursor<S>(Option<(usize, u32, S)>);
+pub struct BlockCursor<S>(Option<CursorState<S>>);
+
+/// The state at the offset of the last query, and the block that has it.
+#[derive(Debug, Clone)]
+struct CursorState<S> {
+    block: usize,
+    at: u32,
+    state: S,
+}
 
 impl<S> Default for BlockCursor<S> {
     fn default() -> Self {
@@ -29,17 +37,17 @@ impl<S> BlockCursor<S> {
         begin: impl FnOnce() -> (u32, S),
         advance: impl FnOnce(u32, &mut S) -> u32,
     ) -> &mut S {
-        let known = self.0.take().filter(|(last, at, _)| *last == block && *at <= offset);
-        let (mut at, mut state) = known.map_or_else(begin, |(_, at, state)| (at, state));
+        let known = self.0.take().filter(|known| known.block == block && known.at <= offset);
+        let (mut at, mut state) = known.map_or_else(begin, |known| (known.at, known.state));
         if at < offset {
             at = advance(at, &mut state);
         }
-        &mut self.0.insert((block, at, state)).2
+        &mut self.0.insert(CursorState { block, at, state }).state
     }
 
     /// The state of the last query.
     pub fn last_state(&self) -> Option<&S> {
-        self.0.as_ref().map(|(_, _, state)| state)
+        self.0.as_ref().map(|known| &known.state)
     }
 }
 
@@ -77,8 +85,18 @@ impl<'u, 'a> BankCursor<'u, 'a> {
     }
 }
 
-/// An offset, and the registers live before and after it.
-type LiveAround = (u32, LiveSet, LiveSet);
+/// The answers for one block.
+struct BlockAnswers {
+    block: usize,
+    lives: Vec<LiveAround>,
+}
+
+impl BlockAnswers {
+    fn find(&self, offset: u32) -> Option<(LiveSet, LiveSet)> {
+        let found = self.lives.binary_search_by_key(&offset, |live| live.offset).ok()?;
+        self.lives.get(found).map(|live| (live.before, live.behind))
+    }
+}
 
 /// The registers live around offsets of one function: the answers of [`Liveness::around`]. All offsets of a block that
 /// are likely to be queried are answered at once, because liveness comes from the block's end.
@@ -87,15 +105,20 @@ pub struct LivenessCursor<'u, 'a> {
     function: usize,
     /// The offsets that are likely to be queried, in ascending order.
     places: Vec<u32>,
-    liveness: OnceCell<(Liveness, bool)>,
-    /// The answers for one block.
-    last: RefCell<(usize, Vec<LiveAround>)>,
+    liveness: OnceCell<FunctionLiveness>,
+    last: RefCell<BlockAnswers>,
 }
 
 impl<'u, 'a> LivenessCursor<'u, 'a> {
     /// A cursor in that function; `places` are the offsets that are likely to be queried, in ascending order.
     pub fn new(section: &'u SectionProgram<'a>, function: usize, places: Vec<u32>) -> Self {
-        Self { section, function, places, liveness: OnceCell::new(), last: RefCell::new((usize::MAX, Vec::new())) }
+        Self {
+            section,
+            function,
+            places,
+            liveness: OnceCell::new(),
+            last: RefCell::new(BlockAnswers { block: usize::MAX, lives: Vec::new() }),
+        }
     }
 
     /// The registers live before and after the instruction at an offset; everything if it does not exist.
@@ -105,21 +128,18 @@ impl<'u, 'a> LivenessCursor<'u, 'a> {
 
     /// Whether an answer has relied on the calling convention.
     pub fn trusts_convention(&self) -> bool {
-        self.liveness.get().is_some_and(|(_, convention)| *convention)
+        self.liveness.get().is_some_and(|known| known.trusts_convention)
     }
 
     fn find_live(&self, offset: u32) -> Option<(LiveSet, LiveSet)> {
-        let (liveness, _) = self.liveness.get_or_init(|| self.section.function_liveness(self.function));
+        let FunctionLiveness { liveness, .. } =
+            self.liveness.get_or_init(|| self.section.function_liveness(self.function));
         let SectionProgram { program, banks, .. } = self.section;
         let function = program.functions.get(self.function)?;
         let block = function.block_at(offset)?;
         let mut last = self.last.borrow_mut();
-        let find = |known: &[LiveAround]| {
-            let found = known.binary_search_by_key(&offset, |(place, ..)| *place).ok()?;
-            known.get(found).map(|(_, before, behind)| (*before, *behind))
-        };
-        if last.0 == block
-            && let Some(found) = find(&last.1)
+        if last.block == block
+            && let Some(found) = last.find(offset)
         {
             return Some(found);
         }
@@ -128,7 +148,8 @@ impl<'u, 'a> LivenessCursor<'u, 'a> {
         let count = self.places[first..].partition_point(|place| *place < line.end);
         let own = &self.places[first..first + count];
         let offsets = if own.binary_search(&offset).is_ok() { own } else { &[offset] };
-        *last = (block, liveness.around_all(program, self.section.summaries(), banks, block, offsets));
-        find(&last.1)
+        let lives = liveness.around_all(program, self.section.summaries(), banks, block, offsets);
+        *last = BlockAnswers { block, lives };
+        last.find(offset)
     }
 }

@@ -22,10 +22,18 @@ use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use std::sync::OnceLock;
 
+/// The registers live when a function returns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LiveAtReturn {
+    pub(super) live: LiveSet,
+    /// Whether that partly relies on the convention.
+    pub(super) trusts_convention: bool,
+}
+
 /// The registers live at returns of each function, computed on demand.
 #[derive(Debug)]
 pub(crate) struct InterproceduralLiveness {
-    returned: Vec<OnceLock<Box<(LiveSet, bool)>>>,
+    returned: Vec<OnceLock<Box<LiveAtReturn>>>,
     chains: CallChains,
 }
 
@@ -80,27 +88,27 @@ impl InterproceduralLiveness {
         &self.chains
     }
 
-    /// The registers live when a function returns, and whether that partly relies on the convention.
-    pub(super) fn live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> (LiveSet, bool) {
+    /// The registers live when a function returns.
+    pub(super) fn live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> LiveAtReturn {
         match self.chains.is_recursive(number) {
             _ if section.is_shared(number) => {
                 **self.returned[number].get_or_init(|| Box::new(among_sections(section, number)))
             }
-            true => (by_convention(), true),
+            true => LiveAtReturn { live: by_convention(), trusts_convention: true },
             false => **self.returned[number].get_or_init(|| Box::new(self.find_live_at_return(section, number))),
         }
     }
 
     /// For a function that is not recursive.
-    fn find_live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> (LiveSet, bool) {
+    fn find_live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> LiveAtReturn {
         if self.chains.is_too_deep(number) {
-            return (LiveSet::EVERYTHING, false);
+            return LiveAtReturn { live: LiveSet::EVERYTHING, trusts_convention: false };
         }
         let is_open = section.has_unknown_callers(number);
         let (mut trusts, mut live) = (is_open, LiveSet::NOTHING);
         for (caller, call) in section.program.callers(number) {
-            let (returned, convention) = self.live_at_return(section, caller);
-            trusts |= convention && !section.program.functions[caller].is_kernel();
+            let LiveAtReturn { live: returned, trusts_convention } = self.live_at_return(section, caller);
+            trusts |= trusts_convention && !section.program.functions[caller].is_kernel();
             trusts |= section.summaries().trusts_convention(caller);
             match call.is_tail() {
                 true => live.union_with(&returned),
@@ -116,7 +124,7 @@ impl InterproceduralLiveness {
             freely_clobbered(section, number).for_each(|reg| live.remove_register(reg));
             live.union_with(&by_convention());
         }
-        (live, trusts)
+        LiveAtReturn { live, trusts_convention: trusts }
     }
 }
 
@@ -128,10 +136,10 @@ pub(super) fn liveness_with_returned(section: &SectionProgram<'_>, number: usize
 /// The registers live when a function returns to callers in other sections, which were compiled together with it:
 /// they may rely on every register that it does not write, and keep no value in one that it writes and the
 /// convention lets it clobber.
-fn among_sections(section: &SectionProgram<'_>, number: usize) -> (LiveSet, bool) {
+fn among_sections(section: &SectionProgram<'_>, number: usize) -> LiveAtReturn {
     let mut live = LiveSet::EVERYTHING;
     freely_clobbered(section, number).for_each(|reg| live.remove_register(reg));
-    (live, true)
+    LiveAtReturn { live, trusts_convention: true }
 }
 
 /// The registers that a function writes and the convention lets it clobber: no caller keeps a value there. Empty if the

@@ -20,5 +20,5 @@ mod step;
 mod summary;
 
 pub use set::{DeadLanes, LiveSet};
-pub use solve::Liveness;
+pub use solve::{LiveAround, Liveness};
 pub use summary::Summaries;

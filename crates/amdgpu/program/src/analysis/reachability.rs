@@ -94,7 +94,7 @@ fn keeps_what_callees_change(section: &SectionProgram<'_>, function: usize, call
     if calls.is_empty() {
         return false;
     }
-    let (liveness, _) = section.function_liveness(function);
+    let liveness = section.function_liveness(function).liveness;
     calls.iter().any(|call| {
         let around = liveness.live_around(&section.program, section.summaries(), &section.banks, call.offset);
         around.is_none_or(|(_, behind)| caller_saved_vectors().any(|reg| behind.live_in_any_lane().touches(reg)))

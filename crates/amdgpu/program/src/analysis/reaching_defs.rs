@@ -34,6 +34,29 @@ struct FoundWriter {
     writer: Option<usize>,
 }
 
+/// An instruction that may write a register.
+#[derive(Clone, Copy)]
+struct WriterInst<'a> {
+    /// Its number in the code.
+    index: usize,
+    inst: &'a Inst,
+}
+
+/// Asks for low bits of the operands of one instruction that are zero.
+struct OperandZeros<'q, 'a> {
+    defs: &'q ReachingDefs<'a>,
+    cache: Option<&'q LastDefs>,
+    writer: WriterInst<'q>,
+    /// The operations that may still be followed.
+    depth: u32,
+}
+
+impl OperandZeros<'_, '_> {
+    fn of(&self, name: Name) -> u32 {
+        self.defs.operand_zeros(self.cache, self.writer, name, self.depth)
+    }
+}
+
 impl LastDefs {
     /// The most registers that are cached: addresses are in few.
     const MOST: usize = 16;
@@ -62,7 +85,7 @@ pub struct ReachingDefs<'a> {
 impl<'a> ReachingDefs<'a> {
     /// The nearest instruction that may write `reg` (physical).
     pub fn last_def(&self, cache: Option<&LastDefs>, reg: Reg) -> Option<&'a Inst> {
-        self.last_writer(cache, reg).map(|(_, inst)| inst)
+        self.last_writer(cache, reg).map(|writer| writer.inst)
     }
 
     /// A power of two that divides the value of a VGPR (physical) in every active lane; 1 if nothing is known.
@@ -71,7 +94,7 @@ impl<'a> ReachingDefs<'a> {
     }
 
     /// The nearest instruction that may write `reg`, with its number.
-    fn last_writer(&self, cache: Option<&LastDefs>, reg: Reg) -> Option<(usize, &'a Inst)> {
+    fn last_writer(&self, cache: Option<&LastDefs>, reg: Reg) -> Option<WriterInst<'a>> {
         let end = self.before.len();
         let Some(mut cache) = cache.and_then(|cache| cache.writers.try_borrow_mut().ok()) else {
             return self.find_writer(end, reg);
@@ -83,7 +106,7 @@ impl<'a> ReachingDefs<'a> {
                 LookbackResult::Writer(writer) => Some(writer),
                 LookbackResult::End => None,
             },
-            None => self.find_writer(end, reg).map(|(writer, _)| writer),
+            None => self.find_writer(end, reg).map(|writer| writer.index),
         };
         let found = FoundWriter { reg, banks: self.banks, end, writer };
         match known {
@@ -91,13 +114,13 @@ impl<'a> ReachingDefs<'a> {
             None if cache.len() < LastDefs::MOST => cache.push(found),
             None => {}
         }
-        writer.and_then(|writer| Some((writer, self.before.get(writer)?)))
+        writer.and_then(|index| Some(WriterInst { index, inst: self.before.get(index)? }))
     }
 
     /// The nearest instruction before number `end` that may write `reg`.
-    fn find_writer(&self, end: usize, reg: Reg) -> Option<(usize, &'a Inst)> {
+    fn find_writer(&self, end: usize, reg: Reg) -> Option<WriterInst<'a>> {
         match self.find_last_write(0, end, reg) {
-            LookbackResult::Writer(writer) => Some((writer, self.before.get(writer)?)),
+            LookbackResult::Writer(index) => Some(WriterInst { index, inst: self.before.get(index)? }),
             LookbackResult::Nothing | LookbackResult::End => None,
         }
     }
@@ -146,13 +169,13 @@ impl<'a> ReachingDefs<'a> {
     }
 
     /// Low bits of `reg` that are zero after its writer.
-    fn zeros_of(&self, cache: Option<&LastDefs>, writer: Option<(usize, &Inst)>, reg: Reg, depth: u32) -> u32 {
-        let Some((index, inst)) = writer.filter(|_| depth > 0) else { return 0 };
-        let key = (index, reg, depth);
+    fn zeros_of(&self, cache: Option<&LastDefs>, writer: Option<WriterInst<'_>>, reg: Reg, depth: u32) -> u32 {
+        let Some(writer) = writer.filter(|_| depth > 0) else { return 0 };
+        let key = (writer.index, reg, depth);
         if let Some(known) = cache.and_then(|cache| cache.zeros.try_borrow().ok()?.get(&key).copied()) {
             return known;
         }
-        let bits = self.computed_zeros(cache, (index, inst), reg, depth);
+        let bits = self.computed_zeros(cache, writer, reg, depth);
         if let Some(mut known) = cache.and_then(|cache| cache.zeros.try_borrow_mut().ok()) {
             known.insert(key, bits);
         }
@@ -160,34 +183,40 @@ impl<'a> ReachingDefs<'a> {
     }
 
     /// The same, from the operands of the writer.
-    fn computed_zeros(&self, cache: Option<&LastDefs>, (index, inst): (usize, &Inst), reg: Reg, depth: u32) -> u32 {
+    fn computed_zeros(&self, cache: Option<&LastDefs>, writer: WriterInst<'_>, reg: Reg, depth: u32) -> u32 {
+        let inst = writer.inst;
         let dst = self.banks.resolve_register(reg_of(inst.operand(self.isa, Name::Vdst)), role_of(inst, Name::Vdst));
         if dst != Some(reg) || !is_plain(inst) {
             return 0;
         }
-        let of = |name| self.operand_zeros(cache, (index, inst), name, depth - 1);
+        let zeros = OperandZeros { defs: self, cache, writer, depth: depth - 1 };
         let bits = match inst.mnemonic() {
-            "v_mov_b32" => of(Name::Src0),
-            "v_lshlrev_b32" => add_shifted_zeros(of(Name::Src1), self.constant_operand(inst, Name::Src0)),
-            "v_add_nc_u32" | "v_or_b32" | "v_xor_b32" | "v_sub_nc_u32" => of(Name::Src0).min(of(Name::Src1)),
-            "v_and_b32" => of(Name::Src0).max(of(Name::Src1)),
-            "v_mul_lo_u32" | "v_mul_u32_u24" => of(Name::Src0) + of(Name::Src1),
+            "v_mov_b32" => zeros.of(Name::Src0),
+            "v_lshlrev_b32" => add_shifted_zeros(zeros.of(Name::Src1), self.constant_operand(inst, Name::Src0)),
+            "v_add_nc_u32" | "v_or_b32" | "v_xor_b32" | "v_sub_nc_u32" => {
+                zeros.of(Name::Src0).min(zeros.of(Name::Src1))
+            }
+            "v_and_b32" => zeros.of(Name::Src0).max(zeros.of(Name::Src1)),
+            "v_mul_lo_u32" | "v_mul_u32_u24" => zeros.of(Name::Src0) + zeros.of(Name::Src1),
             "v_lshl_add_u32" | "v_lshl_or_b32" => {
-                add_shifted_zeros(of(Name::Src0), self.constant_operand(inst, Name::Src1)).min(of(Name::Src2))
+                add_shifted_zeros(zeros.of(Name::Src0), self.constant_operand(inst, Name::Src1))
+                    .min(zeros.of(Name::Src2))
             }
-            "v_add_lshl_u32" => {
-                add_shifted_zeros(of(Name::Src0).min(of(Name::Src1)), self.constant_operand(inst, Name::Src2))
-            }
-            "v_mad_u32_u24" => (of(Name::Src0) + of(Name::Src1)).min(of(Name::Src2)),
-            "v_and_or_b32" => of(Name::Src0).max(of(Name::Src1)).min(of(Name::Src2)),
-            "v_add3_u32" => of(Name::Src0).min(of(Name::Src1)).min(of(Name::Src2)),
+            "v_add_lshl_u32" => add_shifted_zeros(
+                zeros.of(Name::Src0).min(zeros.of(Name::Src1)),
+                self.constant_operand(inst, Name::Src2),
+            ),
+            "v_mad_u32_u24" => (zeros.of(Name::Src0) + zeros.of(Name::Src1)).min(zeros.of(Name::Src2)),
+            "v_and_or_b32" => zeros.of(Name::Src0).max(zeros.of(Name::Src1)).min(zeros.of(Name::Src2)),
+            "v_add3_u32" => zeros.of(Name::Src0).min(zeros.of(Name::Src1)).min(zeros.of(Name::Src2)),
             _ => 0,
         };
         bits.min(MOST)
     }
 
-    /// Low bits of an operand of instruction number `index` that are zero.
-    fn operand_zeros(&self, cache: Option<&LastDefs>, (index, inst): (usize, &Inst), name: Name, depth: u32) -> u32 {
+    /// Low bits of an operand of an instruction that are zero.
+    fn operand_zeros(&self, cache: Option<&LastDefs>, user: WriterInst<'_>, name: Name, depth: u32) -> u32 {
+        let WriterInst { index, inst } = user;
         if let Some(value) = self.constant_operand(inst, name) {
             return value.trailing_zeros().min(MOST);
         }
@@ -323,7 +352,7 @@ mod tests {
                     1 => Reg::new(RegFile::Sgpr, random(16) as u16, 1),
                     _ => Reg::new(RegFile::Vgpr, random(16) as u16, 1 + random(2) as u8),
                 };
-                let place = |found: Option<(usize, &Inst)>| found.map(|(place, _)| place);
+                let place = |found: Option<WriterInst<'_>>| found.map(|writer| writer.index);
                 let expected = place(look.find_writer(end, reg));
                 assert_eq!(place(look.last_writer(Some(&cache), reg)), expected, "{end} {reg:?}");
                 found += usize::from(expected.is_some());

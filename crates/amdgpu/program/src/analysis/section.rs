@@ -4,7 +4,7 @@
 //! context, so each of them may depend on the summaries of the others.
 
 use super::banks::BankMap;
-use super::interprocedural::{self, InterproceduralLiveness};
+use super::interprocedural::{self, InterproceduralLiveness, LiveAtReturn};
 use super::liveness::{Liveness, Summaries};
 use super::reachability;
 use super::waitcnt::{CalledStates, Returns};
@@ -18,6 +18,14 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa};
 use rayon::prelude::*;
 use std::sync::OnceLock;
+
+/// The liveness in a function.
+#[derive(Debug, Clone)]
+pub struct FunctionLiveness {
+    pub liveness: Liveness,
+    /// Whether it relies on the calling convention.
+    pub trusts_convention: bool,
+}
 
 /// A section of code, see the module.
 #[derive(Debug)]
@@ -147,13 +155,15 @@ impl<'a> SectionProgram<'a> {
         true
     }
 
-    /// The liveness in a function, and whether it relies on the calling convention.
-    pub fn function_liveness(&self, function: usize) -> (Liveness, bool) {
-        let (returned, convention) = self.interprocedural().live_at_return(self, function);
+    /// The liveness in a function.
+    pub fn function_liveness(&self, function: usize) -> FunctionLiveness {
+        let LiveAtReturn { live: returned, trusts_convention: convention } =
+            self.interprocedural().live_at_return(self, function);
         let mut exits = self.program.functions[function].blocks().map(|block| block.exit);
         let returns = convention && exits.any(|exit| matches!(exit, BlockExit::Return | BlockExit::Tail));
         let liveness = interprocedural::liveness_with_returned(self, function, &returned);
-        (liveness, returns || self.summaries().trusts_convention(function))
+        let trusts_convention = returns || self.summaries().trusts_convention(function);
+        FunctionLiveness { liveness, trusts_convention }
     }
 
     /// Whether the registers live at the return of a function depend on which registers it writes: new code

@@ -30,15 +30,27 @@ pub struct WaitcntState {
     sets: [RegSet; COUNTERS.len()],
 }
 
-/// Waits, with the counters that each covers and the position of each count in the immediate.
-const WAITS: &[(&str, &[(usize, u32)])] = &[
-    ("s_wait_loadcnt", &[(0, 0)]),
-    ("s_wait_samplecnt", &[(1, 0)]),
-    ("s_wait_bvhcnt", &[(2, 0)]),
-    ("s_wait_dscnt", &[(3, 0)]),
-    ("s_wait_kmcnt", &[(4, 0)]),
-    ("s_wait_loadcnt_dscnt", &[(0, 8), (3, 0)]),
-    ("s_wait_storecnt_dscnt", &[(3, 0)]),
+/// A count in the immediate of a wait.
+struct WaitCount {
+    /// Number of the counter in [`COUNTERS`].
+    counter: usize,
+    /// Lowest bit of the count.
+    shift: u32,
+}
+
+const fn wait_count(counter: usize, shift: u32) -> WaitCount {
+    WaitCount { counter, shift }
+}
+
+/// Waits, with the counts that each has.
+const WAITS: &[(&str, &[WaitCount])] = &[
+    ("s_wait_loadcnt", &[wait_count(0, 0)]),
+    ("s_wait_samplecnt", &[wait_count(1, 0)]),
+    ("s_wait_bvhcnt", &[wait_count(2, 0)]),
+    ("s_wait_dscnt", &[wait_count(3, 0)]),
+    ("s_wait_kmcnt", &[wait_count(4, 0)]),
+    ("s_wait_loadcnt_dscnt", &[wait_count(0, 8), wait_count(3, 0)]),
+    ("s_wait_storecnt_dscnt", &[wait_count(3, 0)]),
 ];
 const COUNT: u64 = 63;
 
@@ -97,9 +109,9 @@ impl WaitcntState {
         }
         let Some((_, waits)) = WAITS.iter().find(|(name, _)| *name == inst.mnemonic()) else { return };
         let value = inst.raw(Name::Simm16).unwrap_or(u64::MAX);
-        for (set, shift) in *waits {
+        for WaitCount { counter, shift } in *waits {
             if value >> shift & COUNT == 0 {
-                self.sets[*set] = RegSet::EMPTY;
+                self.sets[*counter] = RegSet::EMPTY;
             }
         }
     }
@@ -127,6 +139,13 @@ fn unresolved_writes(inst: &Inst, isa: Isa, banks: VgprBanks) -> impl Iterator<I
 #[derive(Debug, Clone)]
 pub(crate) struct WaitcntStates {
     blocks: Vec<WaitcntState>,
+}
+
+/// The solution for a function.
+struct SolvedWaits {
+    states: WaitcntStates,
+    /// The outstanding writes when it returns.
+    returned: WaitcntState,
 }
 
 /// The forward problem: the outstanding writes at the start of each block.
@@ -176,7 +195,7 @@ impl Dataflow for WaitcntProblem<'_, '_> {
 impl WaitcntStates {
     fn of(section: &SectionProgram<'_>, function: usize) -> Self {
         Self::solve_function(section, function, section.returns(), &section.called_states().at_entry(section, function))
-            .0
+            .states
     }
 
     fn at_block(&self, block: usize) -> Option<WaitcntState> {
@@ -191,17 +210,18 @@ impl WaitcntStates {
         state
     }
 
-    /// Solves the function with `called` outstanding at its entries. Also returns what is outstanding when it returns.
+    /// Solves the function with `called` outstanding at its entries.
     fn solve_function(
         section: &SectionProgram<'_>,
         number: usize,
         returns: &Returns,
         called: &WaitcntState,
-    ) -> (Self, WaitcntState) {
+    ) -> SolvedWaits {
         let function = &section.program.functions[number];
         if function.entered_anywhere().is_some() {
             let everything = WaitcntState::all_outstanding(section.isa());
-            return (Self { blocks: vec![everything.clone(); function.block_count()] }, everything);
+            let states = Self { blocks: vec![everything.clone(); function.block_count()] };
+            return SolvedWaits { states, returned: everything };
         }
         let mut blocks = vec![WaitcntState::NOTHING; function.block_count()];
         for entry in function.entries.iter().filter(|entry| !entry.is_kernel()) {
@@ -211,7 +231,7 @@ impl WaitcntStates {
         }
         let mut problem = WaitcntProblem { section, number, returns, blocks, returned: WaitcntState::NOTHING };
         dataflow::solve(&mut problem, |block| function.successors(block), WorkList::all(function.block_count()));
-        (Self { blocks: problem.blocks }, problem.returned)
+        SolvedWaits { states: Self { blocks: problem.blocks }, returned: problem.returned }
     }
 }
 
@@ -315,8 +335,8 @@ impl Returns {
             let [number] = group[..] else { continue };
             let number = number as usize;
             if section.program.callers(number).next().is_some() && !calls_itself(section, number) {
-                let own = WaitcntStates::solve_function(section, number, &returns, &WaitcntState::NOTHING).1;
-                let with = WaitcntStates::solve_function(section, number, &returns, &sample).1;
+                let own = WaitcntStates::solve_function(section, number, &returns, &WaitcntState::NOTHING).returned;
+                let with = WaitcntStates::solve_function(section, number, &returns, &sample).returned;
                 let passes = std::array::from_fn(|set| with.sets[set].touches(MARK));
                 returns.functions[number] = Some(Box::new(LeftOutstanding { own, passes }));
             }

@@ -50,12 +50,20 @@ pub(crate) fn find_functions(source: &CodeSource<'_>, ops: &Ops, offsets: Option
 /// A draft moved to another thread and back.
 type MovedDraft = Box<FunctionDraft>;
 
+/// An entry that is not followed yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PendingEntry {
+    /// The number of its stretch.
+    stretch: u32,
+    offset: u32,
+}
+
 struct CfgBuilder<'s, 'a> {
     context: CfgContext<'s, 'a>,
     stretches: Vec<GroupedBytes>,
     entries: BTreeMap<u32, EntryPoint>,
-    /// Entries that are not followed yet, with the numbers of their stretches.
-    pending: Vec<(u32, u32)>,
+    /// Entries that are not followed yet.
+    pending: Vec<PendingEntry>,
     /// Stretches in which addresses in registers are not followed yet.
     due: Vec<u32>,
 }
@@ -111,7 +119,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         let entry = self.entries.entry(offset).or_insert(EntryPoint { offset, kind, open });
         (entry.kind, entry.open) = (entry.kind.min(kind), entry.open || open);
         if is_new {
-            self.pending.push((index as u32, offset));
+            self.pending.push(PendingEntry { stretch: index as u32, offset });
         }
     }
 
@@ -121,7 +129,8 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         if !std::mem::take(&mut stretch.plain) {
             return;
         }
-        self.pending.extend(self.entries.range(stretch.start..stretch.end).map(|(offset, _)| (index as u32, *offset)));
+        let entries = self.entries.range(stretch.start..stretch.end);
+        self.pending.extend(entries.map(|(&offset, _)| PendingEntry { stretch: index as u32, offset }));
     }
 
     /// Skips stretches that are plain and hold none of the offsets, which ascend.
@@ -134,11 +143,12 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             .map_init(
                 || (Sweep::default(), Vec::new()),
                 |(sweep, entries), group| {
-                    let (index, stretch) = (group[0].0, &stretches[group[0].0 as usize]);
+                    let index = group[0].stretch;
+                    let stretch = &stretches[index as usize];
                     let first = offsets.partition_point(|offset| *offset < stretch.start);
                     let wanted = offsets.get(first).is_some_and(|offset| *offset < stretch.end);
                     entries.clear();
-                    entries.extend(group.iter().map(|(_, offset)| *offset));
+                    entries.extend(group.iter().map(|entry| entry.offset));
                     (!wanted && sweep.is_plain(context, stretch.start, stretch.end, entries)).then_some(index)
                 },
             )
@@ -146,7 +156,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             .collect();
         plain.into_iter().for_each(|index| self.stretches[index as usize].plain = true);
         let stretches = &self.stretches;
-        self.pending.retain(|(index, _)| !stretches[*index as usize].plain);
+        self.pending.retain(|entry| !stretches[entry.stretch as usize].plain);
     }
 
     /// Adds all entries that the file names.
@@ -198,9 +208,10 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             }
         }
         let mut left = std::mem::take(&mut self.pending);
-        left.extend(std::mem::take(&mut self.due).iter().map(|index| (*index, self.stretches[*index as usize].start)));
-        for (index, offset) in left {
-            let stretch = &mut self.stretches[index as usize];
+        let due = std::mem::take(&mut self.due).into_iter();
+        left.extend(due.map(|stretch| PendingEntry { stretch, offset: self.stretches[stretch as usize].start }));
+        for PendingEntry { stretch, offset } in left {
+            let stretch = &mut self.stretches[stretch as usize];
             let mut draft = stretch.take();
             draft.faults.insert(AnalysisProblem { offset, reason: ProblemReason::TooDeep });
             stretch.draft = Some(draft);
@@ -213,17 +224,17 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         pending.sort_unstable();
         let groups = group_by_stretch(&pending);
         let known: Vec<Option<MovedDraft>> =
-            groups.iter().map(|group| self.stretches[group[0].0 as usize].draft.take()).collect();
+            groups.iter().map(|group| self.stretches[group[0].stretch as usize].draft.take()).collect();
         let (context, stretches) = (&self.context, &self.stretches);
         // New ones are allocated where they are filled: a new page of memory costs as much as reading its code.
         let walked = known.into_par_iter().zip(&groups).with_max_len(DRAFTS).map(|(draft, group)| {
-            let mut draft = draft.unwrap_or_else(|| stretches[group[0].0 as usize].new_draft());
-            let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
+            let mut draft = draft.unwrap_or_else(|| stretches[group[0].stretch as usize].new_draft());
+            let entries: Vec<u32> = group.iter().map(|entry| entry.offset).collect();
             draft.walk_entries(context, &entries);
             draft
         });
         let drafts: Vec<MovedDraft> = walked.collect();
-        let numbers: Vec<u32> = groups.iter().map(|group| group[0].0).collect();
+        let numbers: Vec<u32> = groups.iter().map(|group| group[0].stretch).collect();
         self.due.extend(numbers.iter().zip(&drafts).filter(|(_, draft)| draft.due).map(|(number, _)| *number));
         let stretches = &self.stretches;
         let led = drafts.iter().flat_map(|draft| &draft.leads).filter(|number| stretches[**number as usize].plain);
@@ -440,8 +451,8 @@ fn is_plain(stretches: &[GroupedBytes], offset: u32) -> bool {
 }
 
 /// Groups of entries in the same stretch; they are sorted.
-fn group_by_stretch(pending: &[(u32, u32)]) -> Vec<&[(u32, u32)]> {
-    pending.chunk_by(|a, b| a.0 == b.0).collect()
+fn group_by_stretch(pending: &[PendingEntry]) -> Vec<&[PendingEntry]> {
+    pending.chunk_by(|a, b| a.stretch == b.stretch).collect()
 }
 
 fn is_function(kind: &MarkKind) -> bool {

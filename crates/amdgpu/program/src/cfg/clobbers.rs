@@ -9,11 +9,12 @@ use crate::place::ProgramByte;
 use crate::source::CodeSource;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
+use std::ops::Range;
 
 /// For each stretch of the section the registers that a call into it may change.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clobbers {
-    spans: Vec<(u32, u32)>,
+    spans: Vec<Range<u32>>,
     sets: Vec<Option<Box<RegSet>>>,
     convention: Box<RegSet>,
     /// Counter of changes in what is known.
@@ -43,7 +44,7 @@ impl Clobbers {
     /// Nothing is known about the functions in these stretches.
     pub(crate) fn new(stretches: &[GroupedBytes]) -> Self {
         Self {
-            spans: stretches.iter().map(|stretch| (stretch.start, stretch.end)).collect(),
+            spans: stretches.iter().map(|stretch| stretch.start..stretch.end).collect(),
             sets: vec![None; stretches.len()],
             convention: Box::new(caller_saved_registers()),
             clock: 0,
@@ -120,8 +121,8 @@ impl Clobbers {
 
     /// The stretch that holds an offset.
     pub(crate) fn index_of(&self, offset: u32) -> Option<u32> {
-        let index = self.spans.partition_point(|(start, _)| *start <= offset).checked_sub(1)?;
-        self.spans.get(index).filter(|(_, end)| offset < *end).map(|_| index as u32)
+        let index = self.spans.partition_point(|span| span.start <= offset).checked_sub(1)?;
+        self.spans.get(index).filter(|span| offset < span.end).map(|_| index as u32)
     }
 
     /// The registers that a call may change; `None` if nothing is known about its callee yet.

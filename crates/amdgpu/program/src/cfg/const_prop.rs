@@ -11,6 +11,7 @@
 //! followed again. Functions are entered, and return, with the first bank of vector registers.
 
 mod def_use;
+mod events;
 mod fetches;
 mod flow;
 mod leads;

@@ -19,13 +19,29 @@ pub(crate) enum JumpTarget {
     Unknown,
 }
 
+/// A jump through registers, with its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TrackedJump {
+    pub(crate) offset: u32,
+    pub(crate) target: JumpTarget,
+}
+
+/// A call through registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TrackedCall {
+    pub(crate) offset: u32,
+    pub(crate) to: Option<ProgramByte>,
+    /// The first register of the return address.
+    pub(crate) link: u8,
+}
+
 /// The result of following addresses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tracked {
     /// In ascending order of their offsets.
-    pub(crate) jumps: Vec<(u32, JumpTarget)>,
-    /// By offset, with the first register of the return address.
-    pub(crate) calls: Vec<(u32, Option<ProgramByte>, u8)>,
+    pub(crate) jumps: Vec<TrackedJump>,
+    /// In ascending order of their offsets.
+    pub(crate) calls: Vec<TrackedCall>,
     pub(crate) values: Vec<PcValue>,
     /// Get-PCs that only serve prefetching, and all instructions that use their results; by offset.
     pub(crate) serving: Vec<u32>,
@@ -157,13 +173,13 @@ impl FunctionDraft {
 
     /// Whether it has an unknown successor that is not a call.
     pub(crate) fn goes_astray(&self) -> bool {
-        !self.faults.is_empty() || self.tracked.jumps.iter().any(|jump| jump.1 == JumpTarget::Unknown)
+        !self.faults.is_empty() || self.tracked.jumps.iter().any(|jump| jump.target == JumpTarget::Unknown)
     }
 
     /// The number of its unknown targets.
     pub(crate) fn unknown(&self) -> usize {
-        self.tracked.calls.iter().filter(|call| call.1.is_none()).count()
-            + self.tracked.jumps.iter().filter(|jump| jump.1 == JumpTarget::Unknown).count()
+        self.tracked.calls.iter().filter(|call| call.to.is_none()).count()
+            + self.tracked.jumps.iter().filter(|jump| jump.target == JumpTarget::Unknown).count()
     }
 
     /// The block with that number.
@@ -187,7 +203,7 @@ pub(crate) struct GroupedBytes {
     pub(crate) end: u32,
     /// The mark that names it.
     pub(super) mark: Option<u32>,
-    /// It is skipped.
+    /// Whether it is skipped, because it is plain code.
     pub(super) plain: bool,
     /// The result of following it, once an entry in it is known.
     pub(crate) draft: Option<Box<FunctionDraft>>,

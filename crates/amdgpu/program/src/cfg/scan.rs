@@ -291,8 +291,8 @@ impl FunctionDraft {
 
     /// Follows the jumps that were found; those into other functions belong to these.
     fn take_jumps(&mut self, context: &CfgContext<'_, '_>) {
-        for (_, jump) in &self.tracked.jumps {
-            let JumpTarget::To(place) = jump else { continue };
+        for jump in &self.tracked.jumps {
+            let JumpTarget::To(place) = &jump.target else { continue };
             let Some(target) = context.source.offset_of(*place).filter(|target| target.is_multiple_of(4)) else {
                 continue;
             };
@@ -305,8 +305,8 @@ impl FunctionDraft {
                 }
             }
         }
-        for (_, to, _) in &self.tracked.calls {
-            self.called.extend(to.and_then(|place| context.source.offset_of(place)));
+        for call in &self.tracked.calls {
+            self.called.extend(call.to.and_then(|place| context.source.offset_of(place)));
         }
     }
 }

@@ -65,7 +65,7 @@ fn record_faults(draft: &mut FunctionDraft, jumps: &[u32], reason: ProblemReason
 }
 
 fn unknown_jumps(draft: &FunctionDraft) -> impl Iterator<Item = u32> {
-    draft.tracked.jumps.iter().filter(|(_, jump)| *jump == JumpTarget::Unknown).map(|(offset, _)| *offset)
+    draft.tracked.jumps.iter().filter(|jump| jump.target == JumpTarget::Unknown).map(|jump| jump.offset)
 }
 
 /// Decides for the one function with such jumps whether they are the only paths to the addresses that are
@@ -80,11 +80,12 @@ fn close_function(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes], 
 }
 
 fn has_unknown_call(draft: &FunctionDraft) -> bool {
-    draft.tracked.calls.iter().any(|call| call.1.is_none())
+    draft.tracked.calls.iter().any(|call| call.to.is_none())
 }
 
 fn has_kernel_return(draft: &FunctionDraft, context: &CfgContext<'_, '_>) -> bool {
-    is_kernel(context, draft.start) && draft.tracked.jumps.iter().any(|jump| matches!(jump.1, JumpTarget::Return(_)))
+    is_kernel(context, draft.start)
+        && draft.tracked.jumps.iter().any(|jump| matches!(jump.target, JumpTarget::Return(_)))
 }
 
 fn may_transfer_anywhere(draft: &FunctionDraft, context: &CfgContext<'_, '_>) -> bool {

@@ -91,13 +91,20 @@ impl<'a> SourceParts<'a> {
     }
 }
 
+/// A word that the loader writes.
+struct LoaderWord {
+    address: u64,
+    /// The address that it writes there.
+    to: u64,
+}
+
 /// The information in the file besides names.
 #[derive(Default)]
 struct FileFacts<'a> {
     /// The needs of each kernel, by name.
     kernels: HashMap<&'a str, KernelNeeds>,
-    /// Words that the loader writes, with their values, where a table lacks addends.
-    words: Vec<(u64, u64)>,
+    /// Words that the loader writes, where a table lacks addends.
+    words: Vec<LoaderWord>,
     /// Sections of a relocatable file, by number, that code of other sections refers to.
     shared: HashSet<usize>,
 }
@@ -154,7 +161,7 @@ impl<'a> FileFacts<'a> {
             relocations(file, section, &self.shared, &mut source);
             if linked {
                 let places = AddressPlaces { file, own: 0, linked };
-                source.slots.extend(self.words.iter().map(|(address, to)| places.slot(*address, *to)));
+                source.slots.extend(self.words.iter().map(|word| places.slot(word.address, word.to)));
             }
         }
         source.sort();
@@ -232,7 +239,7 @@ fn is_relocatable(file: &SourceFile<'_>) -> bool {
 }
 
 /// The words that the loader writes by tables without addends, which are in the fields (`.rel.dyn`, `.relr.dyn`).
-fn words_without_addend(file: &SourceFile<'_>, data: &[u8]) -> Option<Vec<(u64, u64)>> {
+fn words_without_addend(file: &SourceFile<'_>, data: &[u8]) -> Option<Vec<LoaderWord>> {
     file.sections().find(|section| is_implicit_addend_table(section.elf_section_header().sh_type.get(LittleEndian)))?;
     let image = ObjectImage::parse(data).ok()?;
     let (tables, all, mut words) = (image.symbol_tables().ok()?, image.relocations().ok()?, Vec::new());
@@ -245,7 +252,7 @@ fn words_without_addend(file: &SourceFile<'_>, data: &[u8]) -> Option<Vec<(u64, 
                 (Formula::Absolute, Some(symbol)) => symbol.value.wrapping_add_signed(rela.addend),
                 _ => continue,
             };
-            words.push((rela.place, to));
+            words.push(LoaderWord { address: rela.place, to });
         }
     }
     Some(words)

@@ -18,6 +18,7 @@ use crate::linked::BundleReplacement;
 use crate::magic::is_bundle;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const MAGIC: usize = 8;
 const HEADER: usize = 60;
@@ -106,11 +107,17 @@ fn damaged_symbol_table_error() -> Diagnostic {
     malformed_at("the archive's symbol table is damaged", MAGIC as u64)
 }
 
+/// A symbol table in the new archive, whose offsets are still the old ones.
+struct WrittenSymbolTable {
+    range: Range<usize>,
+    form: SymbolTableForm,
+}
+
 pub(super) fn rewrite_archive(archive: &[u8], exchanges: &[BundleReplacement<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let members = read_members(archive)?;
     let mut out = archive[..MAGIC].to_vec();
     let mut moved: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut tables: Vec<(usize, usize, SymbolTableForm)> = Vec::new();
+    let mut tables: Vec<WrittenSymbolTable> = Vec::new();
     let mut taken = 0;
     for (number, member) in members.iter().enumerate() {
         moved.insert(member.at as u64, out.len() as u64);
@@ -125,7 +132,8 @@ pub(super) fn rewrite_archive(archive: &[u8], exchanges: &[BundleReplacement<'_>
         header[SIZE].copy_from_slice(format!("{:<10}", member.prefix.len() + data.len()).as_bytes());
         out.extend_from_slice(&header);
         out.extend_from_slice(member.prefix);
-        tables.extend(SymbolTableForm::of_member(member.name, number == 0).map(|table| (out.len(), data.len(), table)));
+        let form = SymbolTableForm::of_member(member.name, number == 0);
+        tables.extend(form.map(|form| WrittenSymbolTable { range: out.len()..out.len() + data.len(), form }));
         out.extend_from_slice(data);
         if out.len() % 2 == 1 {
             out.push(b'\n');
@@ -134,9 +142,7 @@ pub(super) fn rewrite_archive(archive: &[u8], exchanges: &[BundleReplacement<'_>
     if taken != exchanges.len() {
         return Err(Diagnostic::error(codes::NOT_FOUND, "a container is in no member of the archive"));
     }
-    tables
-        .into_iter()
-        .try_for_each(|(start, size, table)| table.retarget_offsets(&mut out[start..start + size], &moved))?;
+    tables.into_iter().try_for_each(|table| table.form.retarget_offsets(&mut out[table.range], &moved))?;
     Ok(out)
 }
 

@@ -5,6 +5,8 @@ use crate::bytes::{align_up, malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::draft::FileRope;
 use crate::elf::{HEADER, MAX_ALIGNMENT, SHT_SYMTAB, SYMBOL, SectionHeader};
 use hotswap_report::{Diagnostic, codes};
+use std::iter;
+use std::ops::Range;
 
 const SHT_RELA: u32 = 4;
 const SHT_REL: u32 = 9;
@@ -52,20 +54,20 @@ fn oversized_object_error() -> Diagnostic {
 /// else would change too.
 fn check_apart(object: &ElfObject<'_>, section: &SectionHeader, sizes: &[u64]) -> Result<(), Diagnostic> {
     let sections = &object.sections;
-    let mut parts = vec![(0, HEADER), (sections.table, sections.table_end() - sections.table)];
-    parts.extend(sections.all.iter().map(|section| (section.offset, section.stored_size())));
-    let tables = [(section.header, 64)].into_iter().chain(sizes.iter().map(|at| (*at, 8)));
-    for (start, size) in tables.chain([(section.offset, section.stored_size())]) {
-        let end = start.saturating_add(size);
-        if size > 0 && parts.iter().filter(|one| overlaps_edited_range(one, end, start)).count() > 1 {
-            return Err(malformed_at("sections or headers overlap", start));
+    let mut parts = vec![0..HEADER, sections.table..sections.table_end()];
+    parts.extend(sections.all.iter().map(SectionHeader::file_range));
+    let sizes = sizes.iter().map(|at| *at..at.saturating_add(8));
+    let fields = iter::once(section.header..section.header.saturating_add(64)).chain(sizes);
+    for edited in fields.chain([section.file_range()]) {
+        if !edited.is_empty() && parts.iter().filter(|part| overlaps_edited_range(part, &edited)).count() > 1 {
+            return Err(malformed_at("sections or headers overlap", edited.start));
         }
     }
     Ok(())
 }
 
-fn overlaps_edited_range((at, size): &&(u64, u64), end: u64, start: u64) -> bool {
-    *size > 0 && *at < end && start < at.saturating_add(*size)
+fn overlaps_edited_range(part: &Range<u64>, edited: &Range<u64>) -> bool {
+    !part.is_empty() && part.start < edited.end && edited.start < part.end
 }
 
 /// Offsets of the `st_size` fields that state the size of the section's content.

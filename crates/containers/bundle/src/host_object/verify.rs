@@ -9,13 +9,19 @@ fn verify_failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
-/// The section's number, the size of its new content, and whether given bytes are that content.
-///
-/// Not its name: COFF objects may have several of one name.
-type PlannedSection<'p> = (SectionIndex, u64, &'p dyn Fn(&[u8]) -> bool);
+/// A section with new content.
+#[derive(Clone, Copy)]
+pub(super) struct PlannedSection<'p> {
+    /// Its number, not its name: COFF objects may have several of one name.
+    pub(super) index: SectionIndex,
+    /// The size of its new content.
+    pub(super) size: u64,
+    /// Whether given bytes are that content.
+    pub(super) is_content: &'p dyn Fn(&[u8]) -> bool,
+}
 
 pub(super) fn check_object(old: &[u8], new: &[u8], planned: PlannedSection<'_>) -> Result<(), Diagnostic> {
-    let (section, size, _) = planned;
+    let PlannedSection { index: section, size, .. } = planned;
     // Unreadable input is not a defect of ours.
     let before = object::File::parse(old).map_err(|error| malformed_at(format!("object file: {error}"), 0))?;
     let after = object::File::parse(new).map_err(|error| verify_failed(error.to_string()))?;
@@ -58,13 +64,13 @@ fn names_whole_section(exchanged: &ReplacedSection, section: &Option<SectionInde
 fn check_section(
     was: &object::Section<'_, '_>,
     is: &object::Section<'_, '_>,
-    (section, _, is_planned): PlannedSection<'_>,
+    PlannedSection { index: section, is_content, .. }: PlannedSection<'_>,
 ) -> Result<(), Diagnostic> {
     if is.name_bytes().ok() != was.name_bytes().ok() || is.align() != was.align() || is.flags() != was.flags() {
         return Err(verify_failed(format!("section {} differs", was.index())));
     }
     let same = if was.index() == section {
-        is.data().is_ok_and(is_planned)
+        is.data().is_ok_and(is_content)
     } else {
         // The symbol table holds the sizes that had to change; its symbols are compared one by one, and so are
         // relocations. A damaged file may give it another name.

@@ -1,6 +1,6 @@
 //! The edit itself, as planned.
 
-use super::layout::{LinkedPlan, SectionChange};
+use super::layout::{LinkedPlan, PlannedPointer, SectionChange};
 use super::program::{LinkedProgram, ProgramSegment};
 use super::{no_place, own_segment};
 use crate::bytes::{align_up, malformed_at};
@@ -53,7 +53,7 @@ pub(super) fn apply_plan<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>)
 
 /// `moved` maps an offset of the program to the result.
 fn write_pointers(out: &mut FileRope<'_>, plan: &LinkedPlan<'_>, moved: impl Fn(u64) -> u64) {
-    for (pointer, piece) in &plan.pointers {
+    for PlannedPointer { pointer, piece } in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
         places.for_each(|at| write_u64(out, moved(at), plan.pieces[*piece].address));
     }
@@ -158,6 +158,12 @@ pub(super) fn write_symbols(
     }
 }
 
+/// Writes a field of the section header with that number.
+fn put_header_field(table: &mut [u8], number: usize, field: usize, value: &[u8]) {
+    let at = number * SECTION_HEADER as usize + field;
+    table[at..at + value.len()].copy_from_slice(value);
+}
+
 /// The section headers, after everything else.
 pub(super) fn write_headers(
     out: &mut FileRope<'_>,
@@ -171,34 +177,35 @@ pub(super) fn write_headers(
     let old_size = program.sections.all.len() * SECTION_HEADER as usize;
     let start = program.sections.table as usize;
     let mut table = program.bytes[start..start + old_size].to_vec();
-    let mut put = |number: usize, field: usize, value: &[u8]| {
-        let at = number * SECTION_HEADER as usize + field;
-        table[at..at + value.len()].copy_from_slice(value);
-    };
     for (number, found) in program.sections.all.iter().enumerate() {
         if found.kind != 0 {
-            put(number, 24, &plan.lowered_offset(found.offset).to_le_bytes());
+            put_header_field(&mut table, number, 24, &plan.lowered_offset(found.offset).to_le_bytes());
         }
         let is_zeros = found.is_loaded() && found.kind == SHT_NOBITS && found.flags & SHF_TLS == 0;
         if is_zeros && plan.own.is_none() && found.address >= last.address + last.file_size {
-            put(number, 4, &SHT_PROGBITS.to_le_bytes());
-            put(number, 24, &(plan.lowered_offset(last.offset) + (found.address - last.address)).to_le_bytes());
+            put_header_field(&mut table, number, 4, &SHT_PROGBITS.to_le_bytes());
+            put_header_field(
+                &mut table,
+                number,
+                24,
+                &(plan.lowered_offset(last.offset) + (found.address - last.address)).to_le_bytes(),
+            );
         } else if !found.is_loaded() && found.offset >= tail {
-            put(number, 24, &(plan.lowered_offset(found.offset) + move_up).to_le_bytes());
+            put_header_field(&mut table, number, 24, &(plan.lowered_offset(found.offset) + move_up).to_le_bytes());
         }
     }
     let first = plan.pieces.first().map_or(section.address, |piece| piece.address);
     let size = plan.end_address() - first;
     let at = out.size();
     if keeps_header(plan, section) {
-        put(plan.index, 32, &size.to_le_bytes());
+        put_header_field(&mut table, plan.index, 32, &size.to_le_bytes());
     } else {
         let count = u16::try_from(program.sections.all.len() + 1).ok().filter(|count| *count < 0xff00);
         let count = count.ok_or_else(|| no_place("the file has as many sections as fit"))?;
         // The old place: the same name without its dot.
-        put(plan.index, 0, &(section.name + 1).to_le_bytes());
+        put_header_field(&mut table, plan.index, 0, &(section.name + 1).to_le_bytes());
         if let Some(cut) = &plan.cut {
-            put(plan.index, 32, &(cut.end - section.address).to_le_bytes());
+            put_header_field(&mut table, plan.index, 32, &(cut.end - section.address).to_le_bytes());
         }
         let old = plan.index * SECTION_HEADER as usize;
         let mut header = table[old..old + SECTION_HEADER as usize].to_vec();

@@ -48,14 +48,22 @@ pub(super) struct BundleSymbol {
     pub(super) piece: usize,
 }
 
+/// A pointer to a bundle that may move.
+#[derive(Debug)]
+pub(super) struct PlannedPointer {
+    pub(super) pointer: WrapperPointer,
+    /// The index of its piece.
+    pub(super) piece: usize,
+}
+
 #[derive(Debug)]
 pub(super) struct LinkedPlan<'a> {
     /// Index of the section.
     pub(super) index: usize,
     pub(super) mode: SectionChange,
     pub(super) pieces: Vec<MovedBundle<'a>>,
-    /// Each with the index of its piece; none in [`Mode::Slots`].
-    pub(super) pointers: Vec<(WrapperPointer, usize)>,
+    /// Empty in [`SectionChange::Slots`].
+    pub(super) pointers: Vec<PlannedPointer>,
     pub(super) symbols: Vec<BundleSymbol>,
     /// The part that is removed from the file; not in [`Mode::Slots`].
     pub(super) cut: Option<ShrinkPlan>,
@@ -158,7 +166,7 @@ impl<'a> LinkedPlan<'a> {
             let piece = self.piece_at(to);
             let piece =
                 piece.ok_or_else(|| no_place(format!("a wrapper points to {to:#x}, where no bundle begins")))?;
-            self.pointers.push((pointer, piece));
+            self.pointers.push(PlannedPointer { pointer, piece });
         }
         match (0..self.pieces.len()).find(|index| !has_piece_wrapper(*index, &self.pointers)) {
             None => Ok(()),
@@ -196,8 +204,8 @@ fn fits_bundle_slot((slot, piece): (&BundleSlot, &MovedBundle<'_>)) -> bool {
     piece.content.size() <= slot.end - slot.start
 }
 
-fn has_piece_wrapper(index: usize, pointers: &[(WrapperPointer, usize)]) -> bool {
-    pointers.iter().any(|(_, piece)| *piece == index)
+fn has_piece_wrapper(index: usize, pointers: &[PlannedPointer]) -> bool {
+    pointers.iter().any(|planned| planned.piece == index)
 }
 
 /// A bundle and the space up to the next one; offsets in the section.

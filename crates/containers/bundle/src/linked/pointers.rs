@@ -159,12 +159,12 @@ impl DynamicRelocations {
             return Err(no_place("its dynamic relocations are of a form that x86-64 and AArch64 Linux do not use"));
         }
         found.symbols = entries.get(&DT_SYMTAB).and_then(|address| program.offset_of(*address, SYMBOL));
-        if let Some((address, size)) = dynamic_table_range(DT_RELA, DT_RELASZ, &entries) {
+        if let Some(DynamicTable { address, size }) = dynamic_table(DT_RELA, DT_RELASZ, &entries) {
             let Some(offset) = program.offset_of(address, size) else { return Err(outside_segments(dynamic)) };
             found.rela =
                 (0..size / RELA).filter_map(|number| read_rela(program.bytes, offset + number * RELA)).collect();
         }
-        if let Some((address, size)) = dynamic_table_range(DT_RELR, DT_RELRSZ, &entries) {
+        if let Some(DynamicTable { address, size }) = dynamic_table(DT_RELR, DT_RELRSZ, &entries) {
             let Some(offset) = program.offset_of(address, size) else { return Err(outside_segments(dynamic)) };
             found.read_relr(slice(program.bytes, offset, size).unwrap_or_default());
         }
@@ -196,8 +196,15 @@ impl DynamicRelocations {
     }
 }
 
-fn dynamic_table_range(start: u64, size: u64, entries: &BTreeMap<u64, u64>) -> Option<(u64, u64)> {
-    Some((*entries.get(&start)?, entries.get(&size).copied().unwrap_or_default()))
+/// A table that the dynamic section describes.
+struct DynamicTable {
+    address: u64,
+    size: u64,
+}
+
+/// The table whose address and size have these tags.
+fn dynamic_table(start: u64, size: u64, entries: &BTreeMap<u64, u64>) -> Option<DynamicTable> {
+    Some(DynamicTable { address: *entries.get(&start)?, size: entries.get(&size).copied().unwrap_or_default() })
 }
 
 fn stored_pointer_value(place: u64, program: &LinkedProgram<'_>) -> Option<u64> {

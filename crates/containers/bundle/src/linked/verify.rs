@@ -1,6 +1,6 @@
 //! Reads the result again and compares it with input and plan.
 
-use super::layout::{LinkedPlan, SectionChange};
+use super::layout::{LinkedPlan, PlannedPointer, SectionChange};
 use super::own_segment;
 use super::program::{LinkedProgram, SEGMENT_HEADER};
 use crate::bytes::{slice, u64_at};
@@ -33,7 +33,7 @@ pub(super) fn check_linked(
     check_loaded(old, plan, &changed)?;
     check_sections(old, plan, &changed)?;
     let planned = check_pieces(plan, &changed, known)?;
-    for (pointer, piece) in &plan.pointers {
+    for PlannedPointer { pointer, piece } in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.symbol).chain(pointer.stored.then_some(pointer.at));
         if places.into_iter().any(|at| u64_at(new, plan.lowered_offset(at)) != Some(plan.pieces[*piece].address)) {
             return Err(verify_failed("a wrapper does not lead to its bundle"));
@@ -97,10 +97,10 @@ fn check_loaded(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProg
 /// Requires the segments that were there, and the planned one among them in the place of the one that is not needed.
 fn check_segments(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
     let mut kinds: Vec<u32> = old.segments.iter().map(|segment| segment.kind).collect();
-    let (was, mut is) = (load_file_addresses(old), load_file_addresses(new));
+    let (was, mut is) = (load_places(old), load_places(new));
     if let Some(own) = &plan.own {
         kinds = own_segment::expected_kinds(old, own);
-        let is_last = is.pop() == Some((own.offset, own.address));
+        let is_last = is.pop() == Some(LoadPlace { offset: own.offset, address: own.address });
         let is_whole = new.loads.last().is_some_and(|load| load.file_size == load.memory_size);
         if !is_last || !is_whole {
             return Err(verify_failed("the last segment is not the planned one"));
@@ -113,8 +113,15 @@ fn check_segments(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedPr
     Ok(())
 }
 
-fn load_file_addresses(program: &LinkedProgram<'_>) -> Vec<(u64, u64)> {
-    program.loads.iter().map(|load| (load.offset, load.address)).collect()
+/// Where a segment is in the file and in memory.
+#[derive(PartialEq)]
+struct LoadPlace {
+    offset: u64,
+    address: u64,
+}
+
+fn load_places(program: &LinkedProgram<'_>) -> Vec<LoadPlace> {
+    program.loads.iter().map(|load| LoadPlace { offset: load.offset, address: load.address }).collect()
 }
 
 fn same_content(old: &LinkedProgram<'_>, new: &LinkedProgram<'_>, addresses: Range<u64>) -> Result<(), Diagnostic> {
@@ -129,7 +136,7 @@ fn same_content(old: &LinkedProgram<'_>, new: &LinkedProgram<'_>, addresses: Ran
 fn changeable_ranges(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>) -> Vec<Range<u64>> {
     let section = &old.sections.all[plan.index];
     let mut ranges: Vec<_> = std::iter::once(section.file_range()).collect();
-    for (pointer, _) in &plan.pointers {
+    for PlannedPointer { pointer, .. } in &plan.pointers {
         ranges.extend(pointer.addend.into_iter().chain(Some(pointer.at)).map(|at| at..at + 8));
     }
     ranges.extend(plan.symbols.iter().map(|symbol| symbol.at..symbol.at + 24));

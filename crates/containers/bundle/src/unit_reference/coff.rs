@@ -26,7 +26,7 @@ const REFERENCE_FLAGS: u32 = 0xc040_0040;
 /// The section with the reference. GNU ld removes unused sections by `--gc-sections` and knows no flag against that, but it keeps
 /// those of this name; linkers join what stands before the `$`.
 const KEPT_SECTION: &str = ".vectors$hotswap";
-/// `IMAGE_SYM_CLASS_EXTERNAL`
+/// The storage class `IMAGE_SYM_CLASS_EXTERNAL` of symbols.
 const EXTERNAL: u8 = 2;
 /// Largest offset of a name that a section header holds in decimal; larger ones are in base 64.
 const LARGEST_DECIMAL: usize = 9_999_999;

@@ -120,7 +120,7 @@ pub(crate) fn add(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
     let new = arguments.read()?;
     arguments.common.apply(
         ContainerOperation::Put,
-        &|container| new.iter().map(|(name, code)| container.add(name, code)).collect(),
+        &|container| new.iter().map(|one| container.add(&one.entry, &one.code)).collect(),
         &[],
         KeptGpus::AllBut(&[]),
     )
@@ -130,7 +130,7 @@ pub(crate) fn replace(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
     arguments.common.refuse_packages()?;
     let new = arguments.read()?;
     let step =
-        |container: &mut OpenedContainer<'_>| new.iter().map(|(name, code)| container.replace(name, code)).collect();
+        |container: &mut OpenedContainer<'_>| new.iter().map(|one| container.replace(&one.entry, &one.code)).collect();
     arguments.common.apply(ContainerOperation::Put, &step, &[], KeptGpus::AllBut(&[]))
 }
 
@@ -230,16 +230,22 @@ fn readable(file: &str) -> Result<PathBuf, Diagnostic> {
     readable_file(file.into())
 }
 
+/// The content of a file for an entry.
+struct NamedCode {
+    /// Entry ID or target ID, as the command has it.
+    entry: String,
+    code: NewCode,
+}
+
 impl Put {
-    /// The entries' names and the contents of their files.
-    fn read(&self) -> Result<Vec<(String, NewCode)>, Diagnostic> {
+    fn read(&self) -> Result<Vec<NamedCode>, Diagnostic> {
         let mut read = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
             let (name, file) =
                 entry.split_once('=').filter(|(name, file)| !name.is_empty() && !file.is_empty()).ok_or_else(|| {
                     Diagnostic::error(codes::USAGE, format!("`{entry}` is not of the form ENTRY=CODEOBJECT"))
                 })?;
-            read.push((name.to_owned(), NewCode::read(&readable(file)?)?));
+            read.push(NamedCode { entry: name.to_owned(), code: NewCode::read(&readable(file)?)? });
         }
         Ok(read)
     }

@@ -86,12 +86,11 @@ fn rejected_side(side: &str, rejected: &[RejectedForm]) -> String {
 
 /// The only code object of a file.
 fn code_object(file: &Path) -> Result<Vec<u8>, Diagnostic> {
-    let mut found: Vec<(String, Vec<u8>)> = Vec::new();
-    let unread = code_objects(file, |place, _, data| found.push((place.to_owned(), data.to_vec())))
-        .map_err(|error| error.in_file(file))?;
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    let unread = code_objects(file, |_, _, data| found.push(data.to_vec())).map_err(|error| error.in_file(file))?;
     match (unread.into_iter().next(), found.len()) {
         (Some(problem), _) => Err(problem.in_file(file)),
-        (None, 1) => Ok(found.swap_remove(0).1),
+        (None, 1) => Ok(found.swap_remove(0)),
         (None, count) => {
             let error =
                 Diagnostic::error(codes::USAGE, format!("it contains {count} code objects, and one is compared"));

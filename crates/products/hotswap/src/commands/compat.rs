@@ -219,7 +219,6 @@ fn variable_json(variable: &Override) -> Value {
     }
 }
 
-/// The verdict's name.
 fn name(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Identical { .. } => "identical",

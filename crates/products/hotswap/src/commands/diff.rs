@@ -9,7 +9,7 @@
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
-use crate::work::tables::{TabledObject, kernel_bytes, shown, tables};
+use crate::work::tables::{KernelBytes, TabledObject, kernel_bytes, shown, tables};
 use crate::work::text;
 use clap::Args;
 use hotswap_device_symbols::Resources;
@@ -81,7 +81,7 @@ fn kernels(objects: &[TabledObject]) -> BTreeMap<String, Kernels> {
     let mut all: BTreeMap<String, Kernels> = BTreeMap::new();
     for object in objects {
         let kernels = all.entry(object.target.clone()).or_default();
-        for (kernel, (bytes, _)) in object.table.kernels.iter().zip(kernel_bytes(&object.table)) {
+        for (kernel, KernelBytes { all: bytes, .. }) in object.table.kernels.iter().zip(kernel_bytes(&object.table)) {
             let function = &object.table.functions[kernel.function as usize];
             let side = DiffKernel { bytes, resources: function.total, functions: kernel.reachable.len() };
             kernels.insert(function.name.clone(), side);
@@ -115,16 +115,24 @@ impl KernelChange<'_> {
         }
     }
 
-    /// The facts that differ, with both values.
-    fn facts(&self) -> Vec<(&'static str, String, String)> {
+    fn differing_facts(&self) -> Vec<DifferingFact> {
         let (Some(old), Some(new)) = (self.old, self.new) else { return Vec::new() };
         let both = old.shown_facts().into_iter().zip(new.shown_facts());
-        both.filter(|(old, new)| old.value != new.value).map(|(old, new)| (old.name, old.value, new.value)).collect()
+        both.filter(|(old, new)| old.value != new.value)
+            .map(|(old, new)| DifferingFact { name: old.name, old: old.value, new: new.value })
+            .collect()
     }
 
     fn json(&self) -> Value {
         json!({ "name": self.name, "change": self.word(), "old": side_facts_json(self.old), "new": side_facts_json(self.new) })
     }
+}
+
+/// A fact about a kernel that both files have differently.
+struct DifferingFact {
+    name: &'static str,
+    old: String,
+    new: String,
 }
 
 /// A fact about a kernel as it is shown.
@@ -164,7 +172,7 @@ fn section(target: &str, place: &str, changes: &[KernelChange<'_>]) -> String {
     );
     let mut rows = Vec::new();
     for one in changed {
-        let facts = one.facts().into_iter().map(|(name, old, new)| format!("{name} {old} to {new}"));
+        let facts = one.differing_facts().into_iter().map(|fact| format!("{} {} to {}", fact.name, fact.old, fact.new));
         let facts: Vec<String> = facts.collect();
         rows.push(vec![format!("  {}", one.word()), text::plain(one.name), facts.join(", ")]);
     }

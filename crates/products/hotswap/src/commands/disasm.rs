@@ -260,7 +260,7 @@ impl<W: Write> DisasmRun<'_, W> {
         self.begin()?;
         let mut tally = Tally::default();
         self.head(object)?;
-        for (index, ranges) in wanted {
+        for WantedSection { index, ranges } in wanted {
             let Some(section) = object.map.sections.get(index) else { continue };
             // In relocatable files every section begins at address 0.
             let is_alone = object.map.kind == ObjectKind::Linked || object.map.sections.len() == 1;
@@ -354,10 +354,15 @@ fn opaque(tally: &Tally, object: &NamedObject<'_>) -> Option<Diagnostic> {
     Some(object.id.map_or(warning.clone(), |id| warning.in_entry(id)))
 }
 
-type WantedRanges = Vec<(usize, Vec<Range<usize>>)>;
+/// The ranges of a section to disassemble.
+struct WantedSection {
+    /// Index of the section in the map.
+    index: usize,
+    ranges: Vec<Range<usize>>,
+}
 
 /// The requested ranges of each section. An empty section is shown, too.
-fn wanted(map: &CodeMap<'_>, arguments: &DisasmArguments, names: &NameStyle) -> Result<WantedRanges, Diagnostic> {
+fn wanted(map: &CodeMap<'_>, arguments: &DisasmArguments, names: &NameStyle) -> Result<Vec<WantedSection>, Diagnostic> {
     if let Some(unknown) =
         arguments.section.iter().find(|name| !map.sections.iter().any(|section| section.name == **name))
     {
@@ -366,7 +371,9 @@ fn wanted(map: &CodeMap<'_>, arguments: &DisasmArguments, names: &NameStyle) -> 
     }
     let sections = map.sections.iter().enumerate().filter(|(_, section)| is_requested_section(section, arguments));
     if arguments.symbol.is_empty() {
-        return Ok(sections.map(|(index, section)| (index, whole_section_range(section))).collect());
+        return Ok(sections
+            .map(|(index, section)| WantedSection { index, ranges: whole_section_range(section) })
+            .collect());
     }
     let sections: Vec<_> = sections.collect();
     for name in &arguments.symbol {
@@ -375,8 +382,10 @@ fn wanted(map: &CodeMap<'_>, arguments: &DisasmArguments, names: &NameStyle) -> 
             return Err(absent("symbol", name, symbols.map(|symbol| names.shown(&symbol.name).into_owned())));
         }
     }
-    let found = sections.into_iter().map(|(index, section)| (index, requested_ranges(section, arguments, names)));
-    Ok(found.filter(|(_, ranges)| !ranges.is_empty()).collect())
+    let found = sections
+        .into_iter()
+        .map(|(index, section)| WantedSection { index, ranges: requested_ranges(section, arguments, names) });
+    Ok(found.filter(|section| !section.ranges.is_empty()).collect())
 }
 
 /// The ranges of the requested symbols, in the order of the request.

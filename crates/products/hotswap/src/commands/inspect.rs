@@ -28,7 +28,6 @@ pub(crate) struct InspectArguments {
     kernels: bool,
 }
 
-/// Output formats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum InspectFormat {
     /// For people

@@ -52,7 +52,7 @@ fn run_files(arguments: &Files, require: &[String]) -> Result<CommandOutcome, Di
     let mut outcome = CommandOutcome::default();
     let mut files = Vec::new();
     for file in &arguments.files {
-        let (objects, problems) = judged(file);
+        let LintedFile { objects, problems } = judged(file);
         if arguments.output.format == OutputFormat::Text {
             outcome.text.extend(objects.iter().map(|object| object.text(file)));
         }
@@ -77,8 +77,14 @@ struct LintedObject {
     report: LintReport,
 }
 
-/// The code objects of a file, and the problems of reading it.
-fn judged(file: &Path) -> (Vec<LintedObject>, Vec<Diagnostic>) {
+/// The code objects of a file.
+struct LintedFile {
+    objects: Vec<LintedObject>,
+    /// The problems of reading it.
+    problems: Vec<Diagnostic>,
+}
+
+fn judged(file: &Path) -> LintedFile {
     let (mut objects, mut problems) = (Vec::new(), Vec::new());
     match code_objects(file, |one, other, third| {
         lint_found_object(one, other, third, &mut objects, &mut problems, file)
@@ -87,7 +93,7 @@ fn judged(file: &Path) -> (Vec<LintedObject>, Vec<Diagnostic>) {
         Err(error) => problems.push(error.in_file(file)),
     }
     pass_over_unknown(&mut problems, !objects.is_empty());
-    (objects, problems)
+    LintedFile { objects, problems }
 }
 
 fn lint_found_object(
@@ -104,19 +110,26 @@ fn lint_found_object(
     }
 }
 
+/// A rule that is not judged.
+struct UnjudgedRule {
+    rule: &'static LintRule,
+    /// The reason.
+    why: String,
+}
+
 impl LintedObject {
     fn problems(&self, file: &Path) -> impl Iterator<Item = Diagnostic> {
         self.report.findings.iter().map(move |finding| in_place(finding.to_diagnostic().in_file(file), &self.place))
     }
 
     /// The rules that are not judged for the target.
-    fn not_judged(&self) -> Vec<(&'static LintRule, String)> {
+    fn not_judged(&self) -> Vec<UnjudgedRule> {
         // The name of the processor, without features.
         let processor = self.target.split(':').next().unwrap_or_default();
         let judgments = rule_judgments(processor).into_iter();
         judgments
             .filter_map(|(rule, judgment)| match judgment {
-                RuleJudgment::NotJudged(why) => Some((rule, why)),
+                RuleJudgment::NotJudged(why) => Some(UnjudgedRule { rule, why }),
                 RuleJudgment::Judged | RuleJudgment::NotConcerned => None,
             })
             .collect()
@@ -124,8 +137,8 @@ impl LintedObject {
 
     /// Rules that must be judged and are not.
     fn unjudged<'o>(&'o self, file: &'o Path, require: &'o [String]) -> impl Iterator<Item = Diagnostic> + 'o {
-        let rules = self.not_judged().into_iter().filter(move |(rule, _)| is_required_rule(rule, require));
-        rules.map(move |(rule, why)| {
+        let rules = self.not_judged().into_iter().filter(move |one| is_required_rule(one.rule, require));
+        rules.map(move |UnjudgedRule { rule, why }| {
             let what = format!("`{}` for {}: {why}", rule.id, self.target);
             in_place(Diagnostic::error(codes::NOT_JUDGED, what).in_file(file), &self.place)
         })
@@ -140,7 +153,7 @@ impl LintedObject {
         };
         let name = text::plain(&format!("{}{place}", file.display()));
         let mut text = format!("{name}: {}, {found}\n", text::plain(&self.target));
-        for (rule, why) in self.not_judged() {
+        for UnjudgedRule { rule, why } in self.not_judged() {
             text += &format!("  not judged: {} ({why})\n", rule.id);
         }
         text + &rejected_text(&self.report.rejected)
@@ -150,7 +163,7 @@ impl LintedObject {
         let findings: Vec<Value> = self.report.findings.iter().map(finding_json).collect();
         let unjudged = self.not_judged();
         let not_judged: Vec<Value> =
-            unjudged.iter().map(|(rule, why)| json!({ "rule": rule.id, "reason": why })).collect();
+            unjudged.iter().map(|one| json!({ "rule": one.rule.id, "reason": one.why })).collect();
         let processor = self.target.split(':').next().unwrap_or_default();
         let judged = rule_judgments(processor).into_iter().filter(|(_, judgment)| *judgment == RuleJudgment::Judged);
         let judged: Vec<&str> = judged.map(|(rule, _)| rule.id).collect();

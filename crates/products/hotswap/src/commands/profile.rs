@@ -47,7 +47,7 @@ pub(crate) struct Profiles {
     failure_mode: FailureMode,
 }
 
-/// As in llvm-profdata.
+/// The modes of llvm-profdata's option of that name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailureMode {
     #[default]
@@ -376,7 +376,7 @@ pub(crate) fn target_of_name(path: &Path) -> String {
 /// The content of a file.
 enum ProfileContent {
     Profile(ProfileFile),
-    /// It is empty.
+    /// The path of a file without any bytes.
     Nothing(PathBuf),
 }
 

@@ -18,6 +18,7 @@ use crate::standard_output::output_file;
 use crate::stream_input::input_file;
 use crate::work::containers::{ContainerResult, FileJob, HandledFile, MAPPED, PACKED, host_part, threads};
 use crate::work::kept_gpus::KeptGpus;
+use crate::work::unsuited::NamedResult;
 use crate::work::{accepted, packages, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, ContainerForm, FileRope, FoundContainer, is_kernel_archive};
@@ -247,7 +248,7 @@ impl RetargetArguments {
         self.source.iter().map(|path| open_source(path).map_err(|error| error.in_file(path))).collect()
     }
 
-    /// `--to`.
+    /// Does what `--to` asks for.
     fn serve(&self, request: &RetargetRequest, paths: &RetargetPaths<'_>) -> Result<RetargetedFile, Diagnostic> {
         let other_names = accepted::warn_of_other_names(paths.file, paths.output, self.in_place.placement())?;
         let bytes = hotswap_files::open_to_change(paths.file, paths.output)?;
@@ -307,7 +308,7 @@ impl RetargetArguments {
         Ok(RetargetedFile { report, problems, is_changed })
     }
 
-    /// `--pairs` and `--plan`.
+    /// Does what `--pairs` or `--plan` asks for.
     fn follow_plan(&self) -> Result<CommandOutcome, Diagnostic> {
         let mut outcome = CommandOutcome::default();
         let other_names = accepted::warn_of_other_names(&self.file, self.output(), self.in_place.placement())?;
@@ -380,7 +381,7 @@ impl RetargetArguments {
     }
 }
 
-type TargetResults = Vec<(String, TargetResult)>;
+type TargetResults = Vec<NamedResult>;
 
 /// The fat binary of a kernel archive with further targets.
 fn archived<'a>(

@@ -17,6 +17,7 @@ use crate::outcome::{CommandOutcome, severity};
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
 use crate::work::containers::{ContainerResult, FileJob, HandledFile, MAPPED, WrittenFile, host_part, threads};
+use crate::work::unsuited::NamedResult;
 use crate::work::{accepted, unsuited};
 use clap::Args;
 use hotswap_adapt::{AdaptRequest, PreparedObject};
@@ -26,7 +27,7 @@ use hotswap_compat::names::HostPart;
 use hotswap_compat::{RoutePermissions, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_device_symbols::note;
 use hotswap_files::{InputFile, WriteOptions};
-use hotswap_pipeline::{RetargetRequest, TargetResult};
+use hotswap_pipeline::RetargetRequest;
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -88,7 +89,6 @@ pub(crate) fn run(arguments: &RewriteArguments) -> Result<CommandOutcome, Diagno
     Ok(if is_unchanged { outcome.note_unchanged(&arguments.file, "no code in it was rewritten") } else { outcome })
 }
 
-/// The request.
 struct RewriteRequest<'t> {
     arguments: &'t RewriteArguments,
     target: TargetId,
@@ -124,7 +124,7 @@ impl<'t> RewriteRequest<'t> {
         // Files without metadata have no kernels; other problems are reported by the engine.
         object.as_ref().map_or(Ok(()), CodeObject::check_descriptors)?;
         let (prepared, said) = match self.target_of(source)? {
-            None => ObjectReport::there(source),
+            None => (None, ObjectReport::there(source)),
             Some(target) => {
                 let order = AdaptRequest { target, keep_machine: self.arguments.keep_machine };
                 let prepared = object
@@ -274,6 +274,6 @@ fn container<'a>(
     Ok(ContainerResult { new: made.draft, expected: made.expected, said: object_reports_of_results(fates, &place) })
 }
 
-fn object_reports_of_results(fates: Vec<(String, TargetResult)>, place: &str) -> Vec<ObjectReport> {
+fn object_reports_of_results(fates: Vec<NamedResult>, place: &str) -> Vec<ObjectReport> {
     fates.into_iter().flat_map(|(_, fate)| ObjectReport::of_fate(place, fate)).collect()
 }

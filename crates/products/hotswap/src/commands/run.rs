@@ -109,7 +109,7 @@ fn start(arguments: &RunArguments) -> Diagnostic {
     Diagnostic::error(codes::NOT_STARTED, error.to_string()).in_file(program)
 }
 
-/// The installed library.
+/// The HSA library for emulated GPUs, as it is installed beside this program.
 fn library() -> Result<PathBuf, Diagnostic> {
     let own = hotswap_files::own_program()?;
     let path = own.ancestors().nth(2).unwrap_or(Path::new("/")).join(LIBRARY);

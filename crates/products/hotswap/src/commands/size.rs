@@ -6,7 +6,7 @@
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
-use crate::work::tables::{TabledObject, kernel_bytes, tables, title};
+use crate::work::tables::{KernelBytes, TabledObject, kernel_bytes, tables, title};
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_report::Diagnostic;
@@ -78,7 +78,7 @@ fn rows(by: By, object: &TabledObject) -> Vec<SizeRow<'_>> {
         By::Kernel => kernel_bytes(table)
             .into_iter()
             .zip(&table.kernels)
-            .map(|((bytes, alone), kernel)| {
+            .map(|(KernelBytes { all: bytes, alone }, kernel)| {
                 let (count, complete) = (kernel.reachable.len(), kernel.complete);
                 let name = &table.functions[kernel.function as usize].name;
                 SizeRow { name, bytes, alone: Some(alone), count, complete }

@@ -60,7 +60,6 @@ pub(crate) struct SymbolsArguments {
     in_place: InPlaceOption,
 }
 
-/// Output formats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum SymbolsFormat {
     /// For people
@@ -96,9 +95,9 @@ pub(crate) fn run(arguments: &SymbolsArguments) -> Result<CommandOutcome, Diagno
         SymbolsFormat::Dot => dot::graph(&objects),
         SymbolsFormat::Svg => dot::picture(&dot::graph(&objects))?,
         SymbolsFormat::SideCar => {
-            let (told, left_out) = side_car::side_car(&objects);
-            problems.extend(left_out.into_iter().map(|one| one.in_file(&arguments.file)));
-            text::json(&told)
+            let side_car = side_car::side_car(&objects);
+            problems.extend(side_car.left_out.into_iter().map(|one| one.in_file(&arguments.file)));
+            text::json(&side_car.document)
         }
         SymbolsFormat::Json => {
             let told: Vec<Value> = objects.iter().map(Shown::json).collect();
@@ -191,7 +190,7 @@ const fn origin_text(origin: TableOrigin) -> &'static str {
     }
 }
 
-/// For programs.
+/// The origin as a word of the JSON output.
 const fn origin_word(origin: TableOrigin) -> &'static str {
     match origin {
         TableOrigin::Note => "table",

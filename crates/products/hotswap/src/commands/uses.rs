@@ -25,8 +25,8 @@ pub(crate) struct UsesArguments {
     /// GPUs, for example gfx1030 or gfx90a:xnack+; a name without features means all of its modes
     #[arg(long, value_name = "GPU", required = true, num_args = 1, value_delimiter = ',')]
     gpu: Vec<TargetId>,
-    /// The name of the GPU that host libraries see in directories and packages [default: as files of `hotswap serve` say, or
-    /// the GPU's own]
+    /// The name of the GPU that host libraries see in directories and packages [default: as files of `hotswap serve` say,
+    /// or the GPU's own]
     #[arg(long, value_name = "NAME")]
     shown: Option<String>,
     /// Take the packages and directories for parts of one installation, as a package with libraries and those with the code of each GPU

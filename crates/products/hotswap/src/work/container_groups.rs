@@ -25,7 +25,7 @@ impl GroupReading {
         let groups = self.container_groups(containers);
         let next = AtomicUsize::new(0);
         let results = Mutex::new(Vec::with_capacity(containers.len()));
-        let take = || {
+        run_on_threads(self.threads.min(groups.len()), || {
             while let Some(numbers) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let group: Vec<&FoundContainer> = numbers.iter().map(|number| containers[*number]).collect();
                 let taken = memory_budget::for_reading().take(unpacked_size(&group));
@@ -33,8 +33,7 @@ impl GroupReading {
                 drop(taken);
                 results.lock().unwrap_or_else(PoisonError::into_inner).extend(numbers.iter().zip(read));
             }
-        };
-        run_on_threads(self.threads.min(groups.len()), take);
+        });
         let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.sort_by_key(|(number, _)| *number);
         results.into_iter().map(|(_, result)| result).collect()

@@ -64,11 +64,19 @@ pub(crate) struct ContainerResult<'a, T> {
     pub(crate) said: T,
 }
 
+/// Bytes of a draft that are in the scratch file.
+struct ScratchPart {
+    /// Their offset in the draft.
+    at: u64,
+    /// Their place in the scratch file.
+    range: Range<usize>,
+}
+
 /// New bytes until they are written.
 struct PendingContainer<'a> {
     draft: FileRope<'a>,
-    /// Offsets in it whose bytes are in the scratch file.
-    aside: Vec<(u64, Range<usize>)>,
+    /// The parts whose bytes are in the scratch file.
+    aside: Vec<ScratchPart>,
     expected: Option<BundleSummary>,
 }
 
@@ -213,9 +221,9 @@ impl<'j> FileJob<'j> {
         let mut aside = Vec::new();
         let Some(scratch) = scratch else { return Ok(PendingContainer { draft, aside, expected }) };
         for (at, part) in draft.parts().filter(|(_, part)| part.len() >= LARGE && !self.input.holds(part)) {
-            aside.push((at, scratch.keep(part)?));
+            aside.push(ScratchPart { at, range: scratch.keep(part)? });
         }
-        aside.iter().for_each(|(at, range)| draft.clear(*at..at + range.len() as u64));
+        aside.iter().for_each(|part| draft.clear(part.at..part.at + part.range.len() as u64));
         Ok(PendingContainer { draft, aside, expected })
     }
 
@@ -327,7 +335,7 @@ impl<'a, T> HandledFile<'a, T> {
 
     fn whole<'w>(&'w self, kept: &'w PendingContainer<'a>) -> FileRope<'w> {
         let mut draft: FileRope<'w> = kept.draft.clone();
-        for (at, range) in &kept.aside {
+        for ScratchPart { at, range } in &kept.aside {
             let bytes = self.scratch.as_ref().and_then(|scratch| scratch.get(range.clone()));
             draft.overwrite_at(*at, bytes.unwrap_or_default());
         }

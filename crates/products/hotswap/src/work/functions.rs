@@ -16,7 +16,7 @@ pub(crate) fn table(record: &ObjectRecord, all: &str) -> String {
         return String::new();
     }
     let titles = ["  FUNCTION", "KIND", "PLACES", "BYTES", "VGPRS", "SGPRS", "WAVES", "CYCLES"];
-    let (shown, others) = largest(&record.functions);
+    let FunctionsByGrowth { largest: shown, others } = largest(&record.functions);
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     rows.extend(shown.into_iter().map(row));
     let mut out = text::table(&rows);
@@ -28,8 +28,14 @@ pub(crate) fn table(record: &ObjectRecord, all: &str) -> String {
     out + &fewer_waves(&record.functions) + &spilled(&record.functions) + &left(&record.functions)
 }
 
-/// The functions that grew most, and the others; each in the order of the code.
-fn largest(functions: &[FunctionRecord]) -> (Vec<&FunctionRecord>, Vec<&FunctionRecord>) {
+/// Functions in the order of the code.
+struct FunctionsByGrowth<'f> {
+    /// Those that grew most.
+    largest: Vec<&'f FunctionRecord>,
+    others: Vec<&'f FunctionRecord>,
+}
+
+fn largest(functions: &[FunctionRecord]) -> FunctionsByGrowth<'_> {
     let mut order: Vec<usize> = (0..functions.len()).collect();
     order.sort_by_key(|number| std::cmp::Reverse(function_sort_weight(&functions[*number])));
     let mut shown = vec![false; functions.len()];
@@ -38,14 +44,14 @@ fn largest(functions: &[FunctionRecord]) -> (Vec<&FunctionRecord>, Vec<&Function
     for (function, is_shown) in functions.iter().zip(shown) {
         if is_shown { largest.push(function) } else { others.push(function) }
     }
-    (largest, others)
+    FunctionsByGrowth { largest, others }
 }
 
 fn has_changed_sites(function: &FunctionRecord) -> bool {
     function.sites.iter().any(|sites| sites.left.is_none())
 }
 
-fn function_sort_weight(function: &FunctionRecord) -> (i64, bool) {
+fn function_sort_weight(function: &FunctionRecord) -> impl Ord + use<> {
     (function.grown, has_changed_sites(function))
 }
 

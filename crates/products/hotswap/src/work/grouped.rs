@@ -6,34 +6,39 @@ use hotswap_report::Diagnostic;
 
 /// The lines, in the order of the first occurrence of their reasons.
 pub(crate) fn lines(problems: &[Diagnostic]) -> Vec<String> {
-    let mut groups: Vec<(&Diagnostic, usize)> = Vec::new();
+    let mut groups: Vec<RepeatedDiagnostic<'_>> = Vec::new();
     for problem in problems {
-        match groups.iter_mut().find(|(first, _)| is_same(first, problem)) {
-            Some((_, count)) => *count += 1,
-            None => groups.push((problem, 1)),
+        match groups.iter_mut().find(|group| is_same(group.first, problem)) {
+            Some(group) => group.count += 1,
+            None => groups.push(RepeatedDiagnostic { first: problem, count: 1 }),
         }
     }
-    groups.into_iter().map(repeated_diagnostic_line).collect()
+    groups.iter().map(RepeatedDiagnostic::line).collect()
 }
 
-fn repeated_diagnostic_line((first, count): (&Diagnostic, usize)) -> String {
-    match count {
-        1 => first.to_string(),
-        count => format!("{first} [{count} times; this is the first place]"),
+/// Diagnostics with the same reason.
+struct RepeatedDiagnostic<'d> {
+    first: &'d Diagnostic,
+    count: usize,
+}
+
+impl RepeatedDiagnostic<'_> {
+    fn line(&self) -> String {
+        match self.count {
+            1 => self.first.to_string(),
+            count => format!("{} [{count} times; this is the first place]", self.first),
+        }
     }
 }
 
 /// Whether the reason and the file are the same. Entry, kernel and offset only locate an occurrence.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
-    diagnostic_code_key(one) == diagnostic_code_key(other)
+    one.code.id == other.code.id
+        && one.severity == other.severity
         && one.what == other.what
         && one.advice == other.advice
         && one.place.file == other.place.file
         && one.place.mnemonic == other.place.mnemonic
-}
-
-fn diagnostic_code_key(d: &Diagnostic) -> (&str, hotswap_report::Severity) {
-    (d.code.id, d.severity)
 }
 
 #[cfg(test)]

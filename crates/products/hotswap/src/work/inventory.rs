@@ -1,7 +1,8 @@
 //! The input of all reading commands: the containers of a file with their images and records.
 
 use hotswap_bundle::{
-    ContainerImage, DeviceContents, EntryId, FoundContainer, FoundContents, HashState, ImageKind, OffloadKind,
+    ContainerImage, DeviceContents, EntryId, EntrySize, FoundContainer, FoundContents, HashState, ImageKind,
+    OffloadKind,
 };
 use hotswap_code_object::{CodeObject, kernel_count};
 use hotswap_report::limit::Charge;
@@ -17,7 +18,7 @@ pub(crate) use look_progress::LookProgress;
 pub(crate) struct InventoryContainer<'a> {
     pub(crate) found: FoundContainer<'a>,
     pub(crate) hash: HashState,
-    /// Bytes without compression.
+    /// The container's bytes without compression.
     pub(crate) plain_size: u64,
     pub(crate) record: Option<Record>,
     pub(crate) rows: Vec<ImageRow<'a>>,
@@ -112,7 +113,7 @@ fn text_with_evidence(what: &str, evidence: &Option<&str>) -> String {
 /// How much of compressed containers is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InventoryDepth {
-    /// Everything.
+    /// All images, also those in compressed containers.
     Images,
     /// Only entry tables, where all of the file's together are larger than [`SMALL`]; everything with HotSwap's record.
     Tables,
@@ -271,7 +272,7 @@ fn container<'a>(
 }
 
 /// A container of which only the entry table was read. The kinds of its entries are unknown.
-fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> InventoryContainer<'a> {
+fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<EntrySize>, number: &mut usize) -> InventoryContainer<'a> {
     let images = entries.into_iter().map(|(id, size)| (unread_image(id), size));
     let images = images.filter(|(image, size)| *size > 0 && !is_host(image));
     let rows = images.map(|(image, size)| {

@@ -30,7 +30,7 @@ impl KeptGpus<'_> {
     /// Compares what the kept GPUs load from the file and from its changed copy.
     ///
     /// # Errors
-    /// The first loss.
+    /// The first GPU that would load less than before.
     pub(crate) fn check(self, before: &FileUse, changed: &InputFile) -> Result<(), Diagnostic> {
         let after = FileUse::read(changed, &hotswap_bundle::find_containers(changed), ReadDepth::Headers);
         let gpus = PROCESSORS.iter().filter(|processor| !processor.is_generic() && !processor.withdrawn);

@@ -26,7 +26,7 @@ pub(crate) fn for_reading() -> &'static MemoryBudget {
     })
 }
 
-/// Bytes in use.
+/// The bytes that threads may use together, and those that they use.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     bytes: u64,

@@ -143,7 +143,7 @@ impl PackageTree {
     /// As [`PackageTree::of_files`], of files that [`PackageTree::rewrite`] changes afterwards.
     ///
     /// # Errors
-    /// As for [`PackageTree::of_files`].
+    /// The same as those of [`PackageTree::of_files`].
     pub(crate) fn to_change(file: &Path, form: FileSet) -> Result<Self, Diagnostic> {
         match form {
             FileSet::Package(format) => Self::unpack(file, format, true),

@@ -19,7 +19,7 @@ pub(crate) fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic
 /// Whether it is a directory; `-` is standard input.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] where the file system does not tell.
 pub(crate) fn is_directory(file: &Path) -> Result<bool, Diagnostic> {
     if file.as_os_str() == "-" {
         return Ok(false);
@@ -80,7 +80,7 @@ fn is_fixed_container(found: &FoundContainer<'_>, input: &hotswap_files::InputFi
 /// The size of a package.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] where the file system does not tell.
 pub(crate) fn size(file: &Path) -> Result<u64, Diagnostic> {
     let meta = std::fs::metadata(file);
     let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(file))?;

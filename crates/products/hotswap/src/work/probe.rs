@@ -74,7 +74,7 @@ pub(crate) fn run(directory: &Path, program: &Path, arguments: &[&str]) -> Resul
 /// Runs a command as it is, for no longer than that.
 ///
 /// # Errors
-/// As [`run`].
+/// The same as those of [`run`].
 pub(crate) fn run_for(directory: &Path, command: Command, limit: Duration) -> Result<ProbeOutput, Diagnostic> {
     finish(directory, command, limit)
 }

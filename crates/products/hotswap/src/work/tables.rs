@@ -25,7 +25,7 @@ pub(crate) struct TabledObject {
 pub(crate) struct TableRequest<'t> {
     /// Only those for this target.
     pub(crate) target: Option<&'t str>,
-    /// With their hashes.
+    /// Whether their bytes are hashed too.
     pub(crate) hashed: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<TabledObj
 /// As [`tables`], by a request.
 ///
 /// # Errors
-/// As [`tables`].
+/// The same as those of [`tables`].
 pub(crate) fn requested_tables(
     file: &Path,
     request: TableRequest<'_>,
@@ -105,18 +105,23 @@ pub(crate) fn is_for(stated: &str, wanted: &str) -> bool {
     }
 }
 
-/// For each kernel the bytes of the functions that it reaches, and of those that no other kernel does.
-pub(crate) fn kernel_bytes(table: &SymbolTable) -> Vec<(u64, u64)> {
+/// Bytes of the functions that a kernel reaches.
+pub(crate) struct KernelBytes {
+    pub(crate) all: u64,
+    /// Of those that no other kernel reaches.
+    pub(crate) alone: u64,
+}
+
+/// The bytes of each kernel in the order of the table.
+pub(crate) fn kernel_bytes(table: &SymbolTable) -> Vec<KernelBytes> {
     let mut users = vec![0_u32; table.functions.len()];
     table.kernels.iter().flat_map(|one| &one.reachable).for_each(|function| users[*function as usize] += 1);
     table
         .kernels
         .iter()
-        .map(|one| {
-            (
-                reachable_function_bytes(false, &one.reachable, &users, table),
-                reachable_function_bytes(true, &one.reachable, &users, table),
-            )
+        .map(|one| KernelBytes {
+            all: reachable_function_bytes(false, &one.reachable, &users, table),
+            alone: reachable_function_bytes(true, &one.reachable, &users, table),
         })
         .collect()
 }

@@ -16,17 +16,26 @@ const VARIABLES: [&str; 4] = ["TMPDIR", "TMP", "TEMP", "TEMPDIR"];
 /// Checks that directories and files of that size can be made in LLVM's directory for temporary files. comgr ends a program by a
 /// memory fault where they cannot, and a compiler's message may be about something else.
 pub(crate) fn check_temporary_directory(bytes: usize) -> Result<(), Diagnostic> {
-    let (variable, directory) = llvm_directory(|name| env::var_os(name).map(PathBuf::from));
+    let LlvmDirectory { named_by: variable, path: directory } =
+        llvm_directory(|name| env::var_os(name).map(PathBuf::from));
     check_room(&directory, bytes).map_err(|error| Diagnostic { what: format!("{variable}: {}", error.what), ..error })
 }
 
-/// LLVM's directory, and what names it. An empty name is the working directory.
-fn llvm_directory(value: impl Fn(&str) -> Option<PathBuf>) -> (&'static str, PathBuf) {
-    let named = VARIABLES.iter().find_map(|name| Some((*name, value(name)?)));
+/// LLVM's directory for temporary files.
+#[derive(Debug, PartialEq, Eq)]
+struct LlvmDirectory {
+    /// The variable that names it, or that none does.
+    named_by: &'static str,
+    path: PathBuf,
+}
+
+/// An empty name is the working directory.
+fn llvm_directory(value: impl Fn(&str) -> Option<PathBuf>) -> LlvmDirectory {
+    let named = VARIABLES.iter().find_map(|name| Some(LlvmDirectory { named_by: name, path: value(name)? }));
     match named {
-        Some((name, path)) if path.as_os_str().is_empty() => (name, ".".into()),
+        Some(named) if named.path.as_os_str().is_empty() => LlvmDirectory { path: ".".into(), ..named },
         Some(named) => named,
-        None => ("no variable names another one", "/tmp".into()),
+        None => LlvmDirectory { named_by: "no variable names another one", path: "/tmp".into() },
     }
 }
 
@@ -50,9 +59,11 @@ mod tests {
         let set = |pairs: &'static [(&str, &str)]| {
             move |name: &str| pairs.iter().find(|(set, _)| *set == name).map(|(_, value)| PathBuf::from(value))
         };
-        assert_eq!(llvm_directory(set(&[])).1, Path::new("/tmp"));
-        assert_eq!(llvm_directory(set(&[("TEMP", "/a"), ("TMP", "/b")])), ("TMP", "/b".into()));
-        assert_eq!(llvm_directory(set(&[("TMPDIR", ""), ("TMP", "/b")])), ("TMPDIR", ".".into()));
+        assert_eq!(llvm_directory(set(&[])).path, Path::new("/tmp"));
+        let second = llvm_directory(set(&[("TEMP", "/a"), ("TMP", "/b")]));
+        assert_eq!(second, LlvmDirectory { named_by: "TMP", path: "/b".into() });
+        let empty = llvm_directory(set(&[("TMPDIR", ""), ("TMP", "/b")]));
+        assert_eq!(empty, LlvmDirectory { named_by: "TMPDIR", path: ".".into() });
     }
 
     #[test]

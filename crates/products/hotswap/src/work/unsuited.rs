@@ -13,15 +13,18 @@ use hotswap_pipeline::TargetResult;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
+/// The name of a requested target, and the outcome for it.
+pub(crate) type NamedResult = (String, TargetResult);
+
 /// The outcome for the targets in a container to which nothing can be added; empty where it lacks device code.
 ///
 /// # Errors
-/// A damaged container.
+/// The diagnostic of a damaged container.
 pub(crate) fn unsuited_results(
     found: &FoundContainer<'_>,
     targets: &[String],
     file: &[u8],
-) -> Result<Vec<(String, TargetResult)>, Diagnostic> {
+) -> Result<Vec<NamedResult>, Diagnostic> {
     if found.form == ContainerForm::Bare {
         // Damage is the more important reason.
         CodeObject::parse(found.bytes)?;
@@ -125,17 +128,23 @@ fn no_room_error(what: String, advice: &str) -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, what).advise(advice)
 }
 
+/// The targets of the images of one kind, each once.
+struct KindTargets {
+    kind: ImageKind,
+    targets: Vec<String>,
+}
+
 /// Kind and target of each image, those of one kind together.
 fn list(images: &[ContainerImage<'_>]) -> String {
-    let mut kinds: Vec<(ImageKind, Vec<String>)> = Vec::new();
+    let mut kinds: Vec<KindTargets> = Vec::new();
     for image in images {
         let target = inventory::target(image).unwrap_or_else(|| "an unnamed target".to_owned());
-        match kinds.iter_mut().find(|(kind, _)| *kind == image.kind) {
-            Some((_, targets)) if targets.contains(&target) => {}
-            Some((_, targets)) => targets.push(target),
-            None => kinds.push((image.kind, vec![target])),
+        match kinds.iter_mut().find(|known| known.kind == image.kind) {
+            Some(known) if known.targets.contains(&target) => {}
+            Some(known) => known.targets.push(target),
+            None => kinds.push(KindTargets { kind: image.kind, targets: vec![target] }),
         }
     }
-    let kinds = kinds.iter().map(|(kind, targets)| format!("{kind} for {}", targets.join(", ")));
+    let kinds = kinds.iter().map(|known| format!("{} for {}", known.kind, known.targets.join(", ")));
     kinds.collect::<Vec<_>>().join("; ")
 }

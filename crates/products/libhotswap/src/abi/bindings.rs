@@ -5,7 +5,7 @@ use super::boundary::{
     run_call, share_handle,
 };
 use super::process::HsaHandle;
-use crate::bound_images::BoundImages;
+use crate::bound_images::{BoundImages, ImportAddress};
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
 use crate::make::MadeCode;
@@ -14,7 +14,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::slice;
 use std::sync::Arc;
 
-/// `hotswap_binding_info`
+/// The counts of a binding, `hotswap_binding_info` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -30,7 +30,7 @@ pub struct BindingInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for BindingInfo {}
 
-/// `hotswap_bound_import`
+/// An import and its provider, `hotswap_bound_import` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -45,7 +45,7 @@ pub struct BoundImportInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for BoundImportInfo {}
 
-/// `hotswap_launch_numbers`
+/// The resources of a launch, `hotswap_launch_numbers` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -57,7 +57,7 @@ pub struct LaunchInfo {
     pub lds: u64,
 }
 
-/// `hotswap_budget`
+/// A kernel with too few resources, `hotswap_budget` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -77,7 +77,7 @@ unsafe impl SizedStruct for BudgetInfo {
     const FIRST_SIZE: usize = std::mem::offset_of!(Self, granted);
 }
 
-/// `hotswap_hsa_define`
+/// The function of HSA that defines a variable of an executable, `hotswap_hsa_define` in C.
 pub type HsaDefine = Option<unsafe extern "C" fn(HsaHandle, HsaHandle, *const c_char, *mut c_void) -> c_int>;
 
 fn launch(numbers: &LaunchNumbers) -> LaunchInfo {
@@ -100,7 +100,7 @@ unsafe fn caller_array<'a, T>(start: *const T, count: usize) -> Result<&'a [T], 
     Ok(unsafe { slice::from_raw_parts(start, count) })
 }
 
-/// `hotswap_binding_check`
+/// Finds the providers of a user's imports: `hotswap_binding_check` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn hotswap_binding_check(
     }
 }
 
-/// `hotswap_binding_retain`
+/// Counts one more reference of a binding: `hotswap_binding_retain` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn hotswap_binding_retain(binding: *const BoundImages) -> 
     unsafe { retain_handle(binding) }
 }
 
-/// `hotswap_binding_free`
+/// Gives up one reference of a binding: `hotswap_binding_free` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn hotswap_binding_free(binding: *mut BoundImages) {
     unsafe { release_handle(binding) }
 }
 
-/// `hotswap_binding_info_get`
+/// Fills in the counts of a binding: `hotswap_binding_info_get` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn hotswap_binding_info_get(
     }
 }
 
-/// `hotswap_binding_import`
+/// Fills in an import that a library provides: `hotswap_binding_import` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn hotswap_binding_import(
     }
 }
 
-/// `hotswap_binding_budget`
+/// Fills in a kernel with too few resources: `hotswap_binding_budget` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn hotswap_binding_budget(
     }
 }
 
-/// `hotswap_binding_problem`
+/// The message of a problem of a binding: `hotswap_binding_problem` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn hotswap_binding_problem(
     }
 }
 
-/// `hotswap_binding_prepare`
+/// Makes the user's code object with the resources that it needs: `hotswap_binding_prepare` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn hotswap_binding_prepare(
     unsafe { run_call(error, || put_handle(output, || object_of_handle(binding)?.prepared_copy())) }
 }
 
-/// `hotswap_binding_define`
+/// Defines the imports of an executable: `hotswap_binding_define` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call; `define` is HSA's function.
@@ -284,7 +284,7 @@ pub unsafe extern "C" fn hotswap_binding_define(
     unsafe {
         run_call(error, || {
             let define = define.ok_or_else(|| CallError::invalid_argument("the function of HSA is null"))?;
-            for (symbol, address) in
+            for ImportAddress { symbol, address } in
                 object_of_handle(binding)?.import_addresses(caller_array(load_deltas, n_libraries)?)?
             {
                 let status = define(executable, agent, symbol.as_ptr(), address as *mut c_void);

@@ -67,7 +67,7 @@ pub(super) unsafe fn share_handle<T>(pointer: *const T) -> Result<Arc<T>, CallEr
 /// The same handle, counted once more; null for null.
 ///
 /// # Safety
-/// As [`shared`].
+/// The same conditions as for [`shared`].
 pub(super) unsafe fn retain_handle<T>(pointer: *const T) -> *mut T {
     // SAFETY: the promise of the caller.
     unsafe { share_handle(pointer) }.map_or(null_mut(), |one| Arc::into_raw(one).cast_mut())
@@ -103,7 +103,7 @@ pub(super) unsafe fn put_handle<T>(
     Ok(())
 }
 
-/// Writes one value.
+/// Writes one value to a pointer of the caller.
 ///
 /// # Safety
 /// `out` is null, or can be written.
@@ -218,10 +218,10 @@ pub(super) fn list_element<'l, T>(list: &'l [T], number: usize, what: &str) -> R
     list.get(number).ok_or_else(|| CallError::invalid_argument(format!("{what} {number} of {}", list.len())))
 }
 
-/// `HOTSWAP_ALLOW_EXPERIMENTAL`
+/// The flag `HOTSWAP_ALLOW_EXPERIMENTAL`: pairs that a compiler's output has not confirmed.
 const ALLOW_EXPERIMENTAL: u32 = 1;
 
-/// `HOTSWAP_ALLOW_NAMES`
+/// The flag `HOTSWAP_ALLOW_NAMES`: code of libraries that choose kernels by the GPU's name.
 const ALLOW_NAMES: u32 = 4;
 
 /// The permissions of `flags` for code that is made, which may not have any other bit.

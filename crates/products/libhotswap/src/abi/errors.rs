@@ -13,19 +13,19 @@ const RELEASE: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
     Err(_) => c"",
 };
 
-/// `hotswap_abi_version`
+/// The version of the interface that this library has: `hotswap_abi_version` in C.
 #[unsafe(no_mangle)]
 pub extern "C" fn hotswap_abi_version() -> u32 {
     ABI_VERSION
 }
 
-/// `hotswap_release`
+/// The release as text: `hotswap_release` in C.
 #[unsafe(no_mangle)]
 pub extern "C" fn hotswap_release() -> *const c_char {
     RELEASE.as_ptr()
 }
 
-/// `hotswap_error_message`
+/// The error on one line: `hotswap_error_message` in C.
 ///
 /// # Safety
 /// The error is null, or not freed.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn hotswap_error_message(error: *const CallError) -> *cons
     unsafe { error.as_ref() }.map_or(null(), |error| error.message.as_ptr())
 }
 
-/// `hotswap_error_code`
+/// The number of the error's diagnostic: `hotswap_error_code` in C.
 ///
 /// # Safety
 /// The error is null, or not freed.
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn hotswap_error_code(error: *const CallError) -> *const c
     unsafe { error.as_ref() }.map_or(null(), |error| error.code.as_ptr())
 }
 
-/// `hotswap_error_free`
+/// Frees an error, or does nothing for null: `hotswap_error_free` in C.
 ///
 /// # Safety
 /// The error is null, or from this library and not freed.

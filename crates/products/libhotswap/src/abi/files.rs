@@ -14,7 +14,7 @@ use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// `hotswap_entry`
+/// An entry of a file, `hotswap_entry` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -32,7 +32,7 @@ pub struct EntryInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for EntryInfo {}
 
-/// `hotswap_choice`
+/// The entry that serves an agent, `hotswap_choice` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -48,7 +48,7 @@ pub struct ChoiceInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for ChoiceInfo {}
 
-/// `hotswap_file_open`
+/// Maps a file and finds its entries: `hotswap_file_open` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn hotswap_file_open(
     }
 }
 
-/// `hotswap_file_from_memory`
+/// Copies the bytes of a file and finds its entries: `hotswap_file_from_memory` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn hotswap_file_from_memory(
     unsafe { run_call(error, || put_handle(file, || DeviceFile::from_memory(caller_bytes(start, size)?))) }
 }
 
-/// `hotswap_file_retain`
+/// Counts one more reference of a file: `hotswap_file_retain` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn hotswap_file_retain(file: *const DeviceFile) -> *mut De
     unsafe { retain_handle(file) }
 }
 
-/// `hotswap_file_free`
+/// Gives up one reference of a file: `hotswap_file_free` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn hotswap_file_free(file: *mut DeviceFile) {
     unsafe { release_handle(file) }
 }
 
-/// `hotswap_file_entry_count`
+/// The number of a file's entries: `hotswap_file_entry_count` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn hotswap_file_entry_count(
     unsafe { run_call(error, || put_value(count, object_of_handle(file)?.entries.len())) }
 }
 
-/// `hotswap_file_entry`
+/// Fills in an entry of a file: `hotswap_file_entry` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn hotswap_file_entry(
     }
 }
 
-/// `hotswap_file_problem_count`
+/// The number of containers that could not be read: `hotswap_file_problem_count` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn hotswap_file_problem_count(
     unsafe { run_call(error, || put_value(count, object_of_handle(file)?.problems.len())) }
 }
 
-/// `hotswap_file_problem`
+/// The message of a container that could not be read: `hotswap_file_problem` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn hotswap_file_problem(
     }
 }
 
-/// `hotswap_file_best_entry`
+/// Fills in the entry that serves an agent best: `hotswap_file_best_entry` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -229,7 +229,7 @@ fn unknown_container_error(_: std::num::TryFromIntError) -> CallError {
     CallError::invalid_argument("there is no such container")
 }
 
-/// `hotswap_bytes_for`
+/// The code object that an agent loads, made for it if need be: `hotswap_bytes_for` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn hotswap_bytes_for(
     }
 }
 
-/// `hotswap_file_image`
+/// The code object of an entry: `hotswap_file_image` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.

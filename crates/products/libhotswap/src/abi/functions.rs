@@ -5,11 +5,11 @@ use super::boundary::{
 };
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
-use crate::function_index::FunctionIndex;
+use crate::function_index::{FunctionIndex, FunctionPlace};
 use hotswap_device_symbols::{FactEvidence, Function, FunctionKind, Number, Resources};
 use std::ffi::c_char;
 
-/// `hotswap_number`
+/// A number and its evidence, `hotswap_number` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -19,7 +19,7 @@ pub struct NumberInfo {
     pub evidence: u32,
 }
 
-/// `hotswap_resources`
+/// The resources of a function, `hotswap_resources` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -31,7 +31,7 @@ pub struct ResourcesInfo {
     pub lds: NumberInfo,
 }
 
-/// `hotswap_function`
+/// The facts of a function, `hotswap_function` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -60,7 +60,7 @@ pub struct FunctionInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for FunctionInfo {}
 
-/// `hotswap_kernel`
+/// The facts of a kernel, `hotswap_kernel` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -126,7 +126,7 @@ fn source_text(index: &FunctionIndex, function: &Function) -> *const c_char {
     name.map_or(c"".as_ptr(), |name| name.as_ptr())
 }
 
-/// `hotswap_image_function`
+/// Fills in the facts of a function: `hotswap_image_function` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn hotswap_image_function(
     }
 }
 
-/// `hotswap_image_function_named`
+/// The number of the function of a name or alias: `hotswap_image_function_named` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn hotswap_image_function_named(
     }
 }
 
-/// `hotswap_image_function_at`
+/// The number of the function that holds an address: `hotswap_image_function_at` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -202,14 +202,14 @@ pub unsafe extern "C" fn hotswap_image_function_at(
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
         run_call(error, || {
-            let (number, distance) = object_of_handle(image)?.index()?.function_at(address)?;
+            let FunctionPlace { number, distance } = object_of_handle(image)?.index()?.function_at(address)?;
             put_value(function, number as usize)?;
             if offset.is_null() { Ok(()) } else { put_value(offset, distance) }
         })
     }
 }
 
-/// `hotswap_function_alias`
+/// Another name of a function: `hotswap_function_alias` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn hotswap_function_alias(
     }
 }
 
-/// `hotswap_function_import`
+/// The name of an imported function that a function calls: `hotswap_function_import` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn hotswap_function_import(
     }
 }
 
-/// `hotswap_function_callees`
+/// The numbers of the functions that a function calls: `hotswap_function_callees` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn hotswap_function_callees(
     }
 }
 
-/// `hotswap_function_unknown_calls`
+/// The addresses of a function's calls with unknown targets: `hotswap_function_unknown_calls` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -293,7 +293,7 @@ pub unsafe extern "C" fn hotswap_function_unknown_calls(
     }
 }
 
-/// `hotswap_image_kernel`
+/// Fills in the facts of a kernel: `hotswap_image_kernel` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn hotswap_image_kernel(
     }
 }
 
-/// `hotswap_kernel_reachable`
+/// The numbers of all functions that a kernel reaches: `hotswap_kernel_reachable` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.

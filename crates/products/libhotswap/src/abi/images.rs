@@ -9,7 +9,7 @@ use crate::device_image::DeviceImage;
 use hotswap_device_symbols::Form;
 use std::ffi::{c_char, c_int, c_void};
 
-/// `hotswap_image_info`
+/// The counts of a code object, `hotswap_image_info` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -31,7 +31,7 @@ pub struct ImageInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for ImageInfo {}
 
-/// `hotswap_import`
+/// An imported name, `hotswap_import` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -45,7 +45,7 @@ pub struct ImportInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for ImportInfo {}
 
-/// `hotswap_variable`
+/// A variable of a code object, `hotswap_variable` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -61,7 +61,7 @@ pub struct VariableInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for VariableInfo {}
 
-/// `hotswap_image_from_memory`
+/// Copies the bytes of a code object: `hotswap_image_from_memory` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn hotswap_image_from_memory(
     unsafe { run_call(error, || put_handle(image, || DeviceImage::from_memory(caller_bytes(start, size)?))) }
 }
 
-/// `hotswap_image_retain`
+/// Counts one more reference of a code object: `hotswap_image_retain` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn hotswap_image_retain(image: *const DeviceImage) -> *mut
     unsafe { retain_handle(image) }
 }
 
-/// `hotswap_image_free`
+/// Gives up one reference of a code object: `hotswap_image_free` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn hotswap_image_free(image: *mut DeviceImage) {
     unsafe { release_handle(image) }
 }
 
-/// `hotswap_image_bytes`
+/// The bytes of a code object: `hotswap_image_bytes` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn hotswap_image_bytes(
     unsafe { run_call(error, || put_bytes(object_of_handle(image)?.bytes(), start, size)) }
 }
 
-/// `hotswap_image_info_get`
+/// Fills in the counts of a code object: `hotswap_image_info_get` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn hotswap_image_info_get(
     }
 }
 
-/// `hotswap_image_warning`
+/// A warning about the code object: `hotswap_image_warning` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn hotswap_image_warning(
     }
 }
 
-/// `hotswap_image_producer`
+/// A compiler or linker that made the code object: `hotswap_image_producer` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn hotswap_image_producer(
     }
 }
 
-/// `hotswap_image_variable`
+/// Fills in a variable: `hotswap_image_variable` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn hotswap_image_variable(
     }
 }
 
-/// `hotswap_image_import`
+/// Fills in an imported name: `hotswap_image_import` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn hotswap_image_import(
     }
 }
 
-/// `hotswap_import_slots`
+/// The addresses of the words that receive an import's address: `hotswap_import_slots` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -250,7 +250,7 @@ pub unsafe extern "C" fn hotswap_import_slots(
     }
 }
 
-/// `hotswap_import_users`
+/// The numbers of the functions that use an import: `hotswap_import_users` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn hotswap_import_users(
     }
 }
 
-/// `hotswap_image_source_line`
+/// The source line of an address: `hotswap_image_source_line` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -296,7 +296,7 @@ pub unsafe extern "C" fn hotswap_image_source_line(
     }
 }
 
-/// `hotswap_frame`
+/// A function at an address, inlined or not, `hotswap_frame` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -311,10 +311,10 @@ pub struct FrameInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for FrameInfo {}
 
-/// `hotswap_frame_visitor`
+/// The caller's function that receives each frame, `hotswap_frame_visitor` in C.
 pub type FrameVisitor = Option<unsafe extern "C" fn(*const FrameInfo, *mut c_void) -> c_int>;
 
-/// `hotswap_image_frames`
+/// Visits the functions at an address: `hotswap_image_frames` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call; `visitor` is a function of the caller.
@@ -350,7 +350,7 @@ pub unsafe extern "C" fn hotswap_image_frames(
     }
 }
 
-/// `hotswap_demangle`
+/// A C++ name in the form of the source: `hotswap_demangle` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.

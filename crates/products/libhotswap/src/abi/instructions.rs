@@ -7,7 +7,7 @@ use crate::instruction_walk::{InstructionView, NamedRegister};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null;
 
-/// `hotswap_register`
+/// A run of registers, `hotswap_register` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -18,7 +18,7 @@ pub struct RegisterInfo {
     pub name: *const c_char,
 }
 
-/// `hotswap_instruction`
+/// A decoded instruction, `hotswap_instruction` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -40,7 +40,7 @@ pub struct InstructionInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for InstructionInfo {}
 
-/// `hotswap_instruction_visitor`
+/// The caller's function that receives each instruction, `hotswap_instruction_visitor` in C.
 pub type InstructionVisitor = Option<unsafe extern "C" fn(*const InstructionInfo, *mut c_void) -> c_int>;
 
 /// Calls a visitor with each instruction of a range.
@@ -94,7 +94,7 @@ fn register_info_row(one: &NamedRegister, view: &InstructionView) -> RegisterInf
     }
 }
 
-/// `hotswap_function_instructions`
+/// Visits the instructions of a function: `hotswap_function_instructions` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn hotswap_function_instructions(
     }
 }
 
-/// `hotswap_image_instructions`
+/// Visits the instructions of a run of addresses: `hotswap_image_instructions` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -136,7 +136,8 @@ pub unsafe extern "C" fn hotswap_image_instructions(
             let image = object_of_handle(image)?;
             // Where the table of functions cannot be made, the assembler's default counts.
             let index = image.index().ok();
-            let function = index.and_then(|index| index.function_row(index.function_at(address).ok()?.0 as usize).ok());
+            let function =
+                index.and_then(|index| index.function_row(index.function_at(address).ok()?.number as usize).ok());
             let lanes = function.and_then(|(row, _)| row.wave_size);
             visit(image, None, (address, size), lanes, (visitor, context))
         })

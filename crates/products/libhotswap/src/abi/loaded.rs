@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::ffi::c_char;
 use std::slice;
 
-/// `hotswap_external`
+/// A name that the caller defines for a loader, `hotswap_external` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -20,7 +20,7 @@ pub struct ExternalInfo {
     pub address: u64,
 }
 
-/// `hotswap_loaded_info`
+/// The counts of a loaded code object, `hotswap_loaded_info` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -36,7 +36,7 @@ pub struct LoadedInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for LoadedInfo {}
 
-/// `hotswap_segment`
+/// A loaded segment, `hotswap_segment` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -52,7 +52,7 @@ pub struct SegmentInfo {
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for SegmentInfo {}
 
-/// `hotswap_relocation`
+/// A relocation, applied or deferred, `hotswap_relocation` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -85,7 +85,7 @@ unsafe fn defined(externals: *const ExternalInfo, count: usize) -> Result<HashMa
     rows.iter().map(|row| Ok((unsafe { caller_text(row.name) }?.to_owned(), row.address))).collect()
 }
 
-/// `hotswap_image_load`
+/// Lays a code object out at an address: `hotswap_image_load` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn hotswap_image_load(
     }
 }
 
-/// `hotswap_loaded_retain`
+/// Counts one more reference of a loaded code object: `hotswap_loaded_retain` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn hotswap_loaded_retain(loaded: *const LoadedCode) -> *mu
     unsafe { retain_handle(loaded) }
 }
 
-/// `hotswap_loaded_free`
+/// Gives up one reference of a loaded code object: `hotswap_loaded_free` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn hotswap_loaded_free(loaded: *mut LoadedCode) {
     unsafe { release_handle(loaded) }
 }
 
-/// `hotswap_loaded_info_get`
+/// Fills in the counts of a loaded code object: `hotswap_loaded_info_get` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn hotswap_loaded_info_get(
     }
 }
 
-/// `hotswap_loaded_segment`
+/// Fills in a loaded segment: `hotswap_loaded_segment` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn hotswap_loaded_segment(
     }
 }
 
-/// `hotswap_loaded_relocation`
+/// Fills in a relocation: `hotswap_loaded_relocation` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn hotswap_loaded_relocation(
     }
 }
 
-/// `hotswap_loaded_undefined`
+/// A name without a definition: `hotswap_loaded_undefined` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.

@@ -8,10 +8,10 @@ use crate::make::{self, MadeCode};
 use std::ffi::{c_char, c_void};
 use std::ptr::null;
 
-/// `HOTSWAP_KEEP_MACHINE`
+/// The flag `HOTSWAP_KEEP_MACHINE`: header and note go on naming the source's processor.
 const KEEP_MACHINE: u32 = 2;
 
-/// `hotswap_retarget`
+/// Adds code for a target, or makes it of a code object: `hotswap_retarget` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn hotswap_retarget(
     }
 }
 
-/// `hotswap_rewrite`
+/// Changes the code of a code object for another stepping: `hotswap_rewrite` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn hotswap_rewrite(
     }
 }
 
-/// `hotswap_output_bytes`
+/// The bytes that were made: `hotswap_output_bytes` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn hotswap_output_bytes(
     unsafe { run_call(error, || put_bytes(&object_of_handle(output)?.bytes, start, size)) }
 }
 
-/// `hotswap_output_report`
+/// The report on the making, as text: `hotswap_output_report` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn hotswap_output_report(output: *const MadeCode) -> *cons
     unsafe { output.as_ref() }.map_or(null(), |output| output.report.as_ptr())
 }
 
-/// `hotswap_output_free`
+/// Frees an output, or does nothing for null: `hotswap_output_free` in C.
 ///
 /// # Safety
 /// The handle is null, or not freed.

@@ -8,7 +8,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null;
 use std::sync::Arc;
 
-/// `hotswap_hsa_handle`
+/// A handle of HSA, passed by value, `hotswap_hsa_handle` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -19,7 +19,7 @@ pub struct HsaHandle {
 type ExecutableCallback = unsafe extern "C" fn(HsaHandle, *mut c_void) -> c_int;
 type ObjectCallback = unsafe extern "C" fn(HsaHandle, HsaHandle, *mut c_void) -> c_int;
 
-/// `hotswap_hsa_loader`
+/// The functions of HSA's loader that the caller passes, `hotswap_hsa_loader` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -30,10 +30,10 @@ pub struct HsaLoader {
     pub get_info: Option<unsafe extern "C" fn(HsaHandle, c_int, *mut c_void) -> c_int>,
 }
 
-/// `hotswap_process_visitor`
+/// The caller's function that receives each loaded code object, `hotswap_process_visitor` in C.
 pub type ProcessVisitor = Option<unsafe extern "C" fn(*const ProcessObject, *mut c_void) -> c_int>;
 
-/// `hotswap_process_object`
+/// A code object that the process has loaded, `hotswap_process_object` in C.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the header has the meaning of each member")]
@@ -80,7 +80,7 @@ unsafe extern "C" fn add_object(_: HsaHandle, object: HsaHandle, list: *mut c_vo
     0
 }
 
-/// The three functions.
+/// The three functions of HSA's loader, none of them null.
 struct LoaderFunctions {
     iterate_executables: unsafe extern "C" fn(ExecutableCallback, *mut c_void) -> c_int,
     iterate_objects: unsafe extern "C" fn(HsaHandle, ObjectCallback, *mut c_void) -> c_int,
@@ -142,12 +142,12 @@ impl LoaderFunctions {
     }
 
     /// # Safety
-    /// As [`Self::objects`].
+    /// The same conditions as for [`Self::objects`].
     unsafe fn object_facts(&self, object: HsaHandle) -> ProcessFacts {
         // SAFETY: the promise of the caller, for each of the calls.
         let (base, size, uri) = unsafe {
-            let number = |attribute| self.object_number(object, attribute);
-            (number(attribute::MEMORY_BASE), number(attribute::MEMORY_SIZE), self.object_uri(object))
+            let base = self.object_number(object, attribute::MEMORY_BASE);
+            (base, self.object_number(object, attribute::MEMORY_SIZE), self.object_uri(object))
         };
         let bytes = copy_of_memory(base, size).filter(|bytes| !bytes.is_empty());
         let image =
@@ -159,7 +159,7 @@ impl LoaderFunctions {
     }
 
     /// # Safety
-    /// As [`Self::objects`].
+    /// The same conditions as for [`Self::objects`].
     unsafe fn object_uri(&self, object: HsaHandle) -> CString {
         // SAFETY: the promise of the caller.
         let length = unsafe { self.object_number(object, attribute::URI_LENGTH) } as u32;
@@ -195,15 +195,14 @@ unsafe fn visit_object(
     // SAFETY: the promise of the caller; the structure and what it points to live until the visitor returns.
     let stops = unsafe {
         let facts = functions.object_facts(object);
-        let number = |attribute| functions.object_number(object, attribute);
         let info = ProcessObject {
             struct_size: size_of::<ProcessObject>(),
             executable: executable.handle,
             object: object.handle,
-            agent: number(attribute::AGENT),
-            load_delta: number(attribute::LOAD_DELTA) as i64,
-            load_base: number(attribute::LOAD_BASE),
-            load_size: number(attribute::LOAD_SIZE),
+            agent: functions.object_number(object, attribute::AGENT),
+            load_delta: functions.object_number(object, attribute::LOAD_DELTA) as i64,
+            load_base: functions.object_number(object, attribute::LOAD_BASE),
+            load_size: functions.object_number(object, attribute::LOAD_SIZE),
             uri: facts.uri.as_ptr(),
             image: facts.image.as_ref().map_or(null(), Arc::as_ptr),
             problem: facts.problem.as_ptr(),
@@ -213,7 +212,7 @@ unsafe fn visit_object(
     if stops { Err(CallError::new(CallStatus::Stopped, "the callback asked to stop")) } else { Ok(()) }
 }
 
-/// `hotswap_process_iterate`
+/// Visits the code objects that the process has loaded: `hotswap_process_iterate` in C.
 ///
 /// # Safety
 /// The pointers are as the header has them: null, or valid for the call.

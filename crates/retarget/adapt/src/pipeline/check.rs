@@ -137,11 +137,11 @@ pub(super) fn check_idempotent(
         // Nothing is left to spill for.
         let kernels = budget::kernel_budgets(unit, processor, &PrivateSegments::new());
         let what = "a second run would change or refuse the result";
-        if let Some((number, offset)) =
+        if let Some(UnsettledPlace { function, offset }) =
             each_function(unit, &candidates, &kernels, config, first_unsettled_offset).into_iter().flatten().next()
         {
             let mut error = idempotence_failure(offset, what, unit);
-            error.place.kernel = Some(unit.program.name(&unit.program.functions[number]));
+            error.place.kernel = Some(unit.program.name(&unit.program.functions[function]));
             return Err(error);
         }
         if let Some(refused) = unclaimed_refusals(unit, config.rewriter).first() {
@@ -151,10 +151,17 @@ pub(super) fn check_idempotent(
     Ok(())
 }
 
-fn first_unsettled_offset(outcome: FunctionRewrite) -> Option<(usize, u32)> {
+/// A place that a second run would change or refuse.
+struct UnsettledPlace {
+    /// Number of the function.
+    function: usize,
+    offset: u32,
+}
+
+fn first_unsettled_offset(outcome: FunctionRewrite) -> Option<UnsettledPlace> {
     let place = outcome.changes.iter().next().map(|(offset, ..)| offset);
     let place = place.or(outcome.refused.first().map(|refused| refused.offset));
-    place.map(|offset| (outcome.number, offset))
+    place.map(|offset| UnsettledPlace { function: outcome.number, offset })
 }
 
 fn idempotence_failure(offset: u32, what: &str, unit: &SectionProgram<'_>) -> Diagnostic {

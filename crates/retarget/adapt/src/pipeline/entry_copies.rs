@@ -11,10 +11,10 @@ use crate::changes::{InstChanges, family_bit};
 use crate::config::RewriteConfig;
 use crate::order::{AdaptRequest, ObjectRecord};
 use crate::prepared::{PreparedObject, SourceCode};
-use crate::registers::RegisterUse;
 use crate::registers::budget::{self, KernelBudget, VgprBudget};
 use crate::registers::kernel_registers::descriptor_buffer;
 use crate::registers::spill::private_segments;
+use crate::registers::{AtPlace, RegisterUse};
 use crate::select::{FunctionRewrite, SectionRewrite};
 use hotswap_code_object::kernel_descriptor::{KernelDescriptor, USER_SGPRS};
 use hotswap_code_object::{CodeObject, DescriptorLocation, SystemSgprShift};
@@ -153,7 +153,7 @@ fn copy_registers(
         budget: VgprBudget::for_function(unit, kernels, number),
         ..RegisterUse::default()
     };
-    registers.scratch.push((offset, sources));
+    registers.scratch.push(AtPlace { offset, list: sources });
     let mut counts = BTreeMap::new();
     counts.insert((FAMILY, None), 1);
     Ok(FunctionRewrite {

@@ -14,7 +14,8 @@ pub(super) fn has_transfers(code: &[CodeStarts<'_>], isa: Isa) -> bool {
     let fixed = TableEntry::all_entries()
         .filter(|entry: &TableEntry| entry.is(Flag::IndirectBranch) && entry.available(isa))
         .map(|entry| entry.fixed());
-    let fixed: Vec<(u32, u32)> = fixed.map(|(value, mask)| (value as u32, mask as u32)).collect();
+    let fixed: Vec<FixedDword> =
+        fixed.map(|(value, mask)| FixedDword { value: value as u32, mask: mask as u32 }).collect();
     code.iter().any(|section| {
         let dwords: &[[u8; 4]] = section.bytes.as_chunks().0;
         dwords.par_chunks(BLOCK).any(|block| has_any(block, &fixed))
@@ -22,14 +23,20 @@ pub(super) fn has_transfers(code: &[CodeStarts<'_>], isa: Isa) -> bool {
 }
 
 /// Whether a dword has one of these values under its mask.
-fn has_any(block: &[[u8; 4]], fixed: &[(u32, u32)]) -> bool {
-    fixed
-        .iter()
-        .any(|(value, mask)| block.iter().fold(false, |found, dword| found | matches_masked_value(dword, mask, value)))
+fn has_any(block: &[[u8; 4]], fixed: &[FixedDword]) -> bool {
+    fixed.iter().any(|fixed| block.iter().fold(false, |found, dword| found | fixed.matches(dword)))
 }
 
-fn matches_masked_value(dword: &[u8; 4], mask: &u32, value: &u32) -> bool {
-    u32::from_le_bytes(*dword) & mask == *value
+/// The fixed bits of the first dword of an instruction.
+struct FixedDword {
+    value: u32,
+    mask: u32,
+}
+
+impl FixedDword {
+    fn matches(&self, dword: &[u8; 4]) -> bool {
+        u32::from_le_bytes(*dword) & self.mask == self.value
+    }
 }
 
 #[cfg(test)]
@@ -38,7 +45,10 @@ mod tests {
 
     #[test]
     fn one_dword_among_many_is_found_wherever_it_is() {
-        let fixed = [(0xbe80_4800, 0xff80_ff00), (0x1234_0000, 0xffff_0000)];
+        let fixed = [
+            FixedDword { value: 0xbe80_4800, mask: 0xff80_ff00 },
+            FixedDword { value: 0x1234_0000, mask: 0xffff_0000 },
+        ];
         for place in [0, 1, 4095, 4096, 9999] {
             let mut code = vec![0xbf80_0000_u32.to_le_bytes(); 10_000];
             assert!(!code.chunks(BLOCK).any(|block| has_any(block, &fixed)));

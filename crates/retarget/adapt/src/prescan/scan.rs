@@ -5,7 +5,7 @@
 //! instructions.
 
 use super::half_mode;
-use hotswap_code_object::{CodeObject, CodeStarts};
+use hotswap_code_object::{CodeObject, CodeStart, CodeStarts};
 use hotswap_families::FamilyRewriter;
 use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::{ClassRule, Classifier, Flag, Implicit, Inst, Isa, Name, Piece, QuickClassifier, TableEntry};
@@ -76,7 +76,10 @@ fn build_classifier(isa: Isa, rewriter: &FamilyRewriter) -> QuickClassifier {
     QuickClassifier::new(Classifier::new(isa, |entry| {
         let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
         match rewriter.unconcerned_fields(entry) {
-            Some(except) => ClassRule { class, except, without_scalars: false },
+            Some(except) => {
+                let except = except.into_iter().map(|field| (field.pieces, field.number)).collect();
+                ClassRule { class, except, without_scalars: false }
+            }
             None => ClassRule::default(),
         }
     }))
@@ -125,14 +128,14 @@ pub(super) fn scan_sections(
     code.into_iter()
         .map(|section| {
             let mut starts = section.starts;
-            starts.iter_mut().for_each(|(offset, _)| *offset &= !3);
-            starts.push((0, false));
+            starts.iter_mut().for_each(|start| start.offset &= !3);
+            starts.push(CodeStart { offset: 0, is_kernel: false });
             // Of several symbols at one offset, a kernel's comes last and counts.
             starts.par_sort_unstable();
             starts.reverse();
-            starts.dedup_by_key(|(start, _)| *start);
+            starts.dedup_by_key(|start| start.offset);
             starts.reverse();
-            starts.retain(|(start, _)| *start < section.bytes.len());
+            starts.retain(|start| start.offset < section.bytes.len());
             let pieces = group_stretches(&starts, section.bytes.len());
             // One piece at a time: with larger shares, one core would be left with the rest at the end.
             let pieces = pieces.into_par_iter().with_max_len(1);
@@ -160,11 +163,11 @@ struct SymbolRange {
 }
 
 /// Groups of neighbouring stretches, each of about [`PIECE`] bytes.
-fn group_stretches(starts: &[(usize, bool)], size: usize) -> Vec<Vec<SymbolRange>> {
-    let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([size]);
+fn group_stretches(starts: &[CodeStart], size: usize) -> Vec<Vec<SymbolRange>> {
+    let ends = starts.iter().skip(1).map(|start| start.offset).chain([size]);
     let mut pieces: Vec<Vec<SymbolRange>> = Vec::new();
     let mut held = PIECE;
-    for ((start, kernel), end) in starts.iter().copied().zip(ends) {
+    for (CodeStart { offset: start, is_kernel: kernel }, end) in starts.iter().copied().zip(ends) {
         if held >= PIECE {
             pieces.push(Vec::new());
             held = 0;

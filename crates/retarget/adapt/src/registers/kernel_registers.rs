@@ -56,7 +56,7 @@ pub(crate) fn needed_registers<'r>(
 
 /// The bytes of private segment that the slots of a function need.
 fn private_segment(used: &RegisterUse) -> Option<u32> {
-    let slots = used.spilled.iter().flat_map(|(_, slots)| slots);
+    let slots = used.spilled.iter().flat_map(|place| &place.list);
     let end = slots.map(|slot| slot.offset + SLOT).max()?;
     Some(end.next_multiple_of(ALIGNMENT))
 }

@@ -1,19 +1,19 @@
 //! Runs the families of scope `Instruction` on the sites of one function, then those of scope `Function`.
 
 use super::block_prefix::BlockPrefix;
-use super::function_families;
+use super::function_families::{self, InsertionCount};
 use super::neighbours::keep_apart;
 use super::site_context::{FunctionContext, SiteContext};
 use crate::changes::{InstChanges, family_bit};
 use crate::config::RewriteConfig;
-use crate::refusal::FunctionRefusal;
-use crate::registers::RegisterUse;
+use crate::refusal::{ConcernedSite, FunctionRefusal};
 use crate::registers::budget::{KernelBudget, VgprBudget};
-use hotswap_families::PatchFamily;
-use hotswap_families::code::{CodeSite, Replacement, SiteAnswer, SiteRefusal, SpillSlot, no_operation, with_spills};
+use crate::registers::{AtPlace, RegisterUse};
+use hotswap_families::code::{CodeSite, Replacement, SiteAnswer, SpillSlot, no_operation, with_spills};
+use hotswap_families::{FamilyAnswer, FamilyRefusal, PatchFamily};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Flag, Inst};
-use hotswap_program::SectionProgram;
+use hotswap_program::{AnalysisProblem, SectionProgram};
 use std::collections::BTreeMap;
 
 /// The rewrite of one function.
@@ -63,10 +63,12 @@ pub(super) fn rewrite_function(
     let context = context.with_kernels(kernels);
     let registers = RegisterUse { budget, ..RegisterUse::default() };
     let mut outcome = FunctionRewrite { number, registers, ..FunctionRewrite::default() };
-    if let Some((at, reason)) = function_families::unreadable_reason(unit, number) {
+    if let Some(AnalysisProblem { offset: at, reason }) = function_families::unreadable_problem(unit, number) {
         // Nothing is known after undecodable bytes: the code there may be executed, or not.
-        let first =
-            sites.iter().chain(*reasons).find_map(|offset: &u32| Some((*offset, unit.program.decode(*offset)?)));
+        let first = sites
+            .iter()
+            .chain(*reasons)
+            .find_map(|&offset| Some(ConcernedSite { offset, inst: unit.program.decode(offset)? }));
         outcome.refused.push(FunctionRefusal::unreadable_code(at, reason, dword_at(unit, at), first));
         return outcome;
     }
@@ -125,13 +127,15 @@ fn run_function_families(
     match function_families::run_families(config.rewriter, unit, outcome.number, setting, places, &mut outcome.changes)
     {
         Ok(counts) => {
-            counts.into_iter().for_each(|(family, count)| *outcome.counts.entry((family, None)).or_default() += count);
+            for InsertionCount { family, count } in counts {
+                *outcome.counts.entry((family, None)).or_default() += count;
+            }
             // The families insert v_nop and waits, of one cycle and four bytes each.
             outcome.cycles += ((outcome.changes.growth_bytes() - before) / 4) as u64;
         }
-        Err((family, refusal)) => {
+        Err(FamilyRefusal { family, refusal }) => {
             let at = unit.program.functions[outcome.number].start;
-            outcome.refused.push(FunctionRefusal::new(at, None, family, &refusal));
+            outcome.refused.push(FunctionRefusal::new(at, None, family.name, &refusal));
         }
     }
 }
@@ -152,11 +156,11 @@ fn rewrite_site(
     let spilled = add_spill_code(&mut answer, &question, &around);
     *prefix = around.into_prefix();
     match answer {
-        Ok(None) | Ok(Some((_, SiteAnswer::NotMine))) => {}
-        Ok(Some((family, SiteAnswer::Leave(why)))) => {
+        Ok(None) | Ok(Some(FamilyAnswer { answer: SiteAnswer::NotMine, .. })) => {}
+        Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Leave(why) })) => {
             *outcome.counts.entry((family.name, Some(why))).or_default() += 1;
         }
-        Ok(Some((family, SiteAnswer::Replace(new)))) => {
+        Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(new) })) => {
             if new.code[..] == [inst] {
                 *outcome.counts.entry((family.name, Some("it is as the target wants it"))).or_default() += 1;
                 return;
@@ -167,10 +171,10 @@ fn rewrite_site(
             outcome.cycles += if spilled.is_empty() { 0 } else { RELOAD };
             record_replacement(outcome, offset, inst, family, new);
             if !spilled.is_empty() {
-                outcome.registers.spilled.push((offset, spilled));
+                outcome.registers.spilled.push(AtPlace { offset, list: spilled });
             }
         }
-        Err((family, refusal)) => {
+        Err(FamilyRefusal { family, refusal }) => {
             let refused = FunctionRefusal::new(offset, Some(&inst), family.name, &refusal);
             outcome.refused.push(refused.with_problem(function.entered_anywhere()));
         }
@@ -178,11 +182,11 @@ fn rewrite_site(
 }
 
 /// The answer of a family about an instruction, or its refusal.
-type FamilyResult = Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)>;
+type FamilyResult = Result<Option<FamilyAnswer>, FamilyRefusal>;
 
 /// Puts the stores and loads of the registers that are spilled around a replacement; returns those that it uses.
 fn add_spill_code(answer: &mut FamilyResult, site: &CodeSite<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
-    let Ok(Some((family, SiteAnswer::Replace(new)))) = answer else { return Vec::new() };
+    let Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(new) })) = answer else { return Vec::new() };
     let mut slots = around.spill_slots();
     slots.retain(|slot| new.scratch.contains(&slot.reg));
     if slots.is_empty() {
@@ -190,8 +194,8 @@ fn add_spill_code(answer: &mut FamilyResult, site: &CodeSite<'_>, around: &SiteC
     }
     let family = *family;
     *answer = match with_spills(site, around, new.clone(), &slots) {
-        Ok(new) => Ok(Some((family, SiteAnswer::Replace(new)))),
-        Err(refusal) => Err((family, refusal)),
+        Ok(new) => Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(new) })),
+        Err(refusal) => Err(FamilyRefusal { family, refusal }),
     };
     slots
 }
@@ -223,7 +227,7 @@ fn record_replacement(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, fa
     }
     outcome.cycles += total_issue_cycles(&new.code).saturating_sub(issue_cycles(&inst));
     if !new.scratch.is_empty() {
-        outcome.registers.scratch.push((offset, new.scratch));
+        outcome.registers.scratch.push(AtPlace { offset, list: new.scratch });
     }
     outcome.changes.replace(offset, inst, &new.code, family_bit(family.name));
 }

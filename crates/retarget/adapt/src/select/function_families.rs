@@ -3,12 +3,25 @@
 //! Invariants: blocks are those of the program, because nothing here adds or removes a branch. An unchanged instruction
 //! keeps its bytes and its position in the list of edits.
 
-use crate::changes::{InstChanges, family_bit};
-use hotswap_families::FamilyRewriter;
-use hotswap_families::code::{FlowBlock, FunctionCode, FunctionFlow, Insertion, Scheduling, SiteRefusal};
+use crate::changes::{InstChanges, NewChange, family_bit};
+use hotswap_families::code::{FlowBlock, FunctionCode, FunctionFlow, Insertion, Scheduling};
+use hotswap_families::{FamilyRefusal, FamilyRewriter};
 use hotswap_isa::{Inst, Isa};
-use hotswap_program::{Function, ProblemReason, SectionProgram, Successors};
+use hotswap_program::{AnalysisProblem, Function, ProblemReason, SectionProgram, Successors};
 use std::cell::OnceCell;
+
+/// The insertions of a family.
+pub(super) struct InsertionCount {
+    pub(super) family: &'static str,
+    pub(super) count: u64,
+}
+
+/// An instruction of the original code.
+struct InstInBlock {
+    /// Number of its block.
+    block: usize,
+    inst: Inst,
+}
 
 /// Runs the families of scope `Function`, each on the result of the previous ones. `places` are the offsets in the
 /// original code that may concern them. Returns the families that inserted something, with the number of insertions.
@@ -19,22 +32,24 @@ pub(super) fn run_families(
     (target, scheduling): (Isa, Scheduling),
     places: impl Iterator<Item = u32>,
     changes: &mut InstChanges,
-) -> Result<Vec<(&'static str, u64)>, (&'static str, SiteRefusal)> {
+) -> Result<Vec<InsertionCount>, FamilyRefusal> {
     let mut counts = Vec::new();
     let function = &unit.program.functions[number];
     let successors: Vec<Successors<'_>> = (0..function.block_count()).map(|block| function.successors(block)).collect();
     let blocks = block_flow(unit, number, &successors);
-    let mut there: Vec<(usize, Inst)> = Vec::with_capacity(places.size_hint().0);
-    there.extend(places.filter_map(|offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?))));
+    let mut there: Vec<InstInBlock> = Vec::with_capacity(places.size_hint().0);
+    there.extend(places.filter_map(|offset: u32| {
+        Some(InstInBlock { block: function.block_at(offset)?, inst: unit.program.decode(offset)? })
+    }));
     let mut code = RewrittenBodies::new(unit, number);
     let mut families = rewriter.function_families().peekable();
     while let Some(family) = families.next() {
         let concerned = concerned_blocks(|one| concerns_flow_family(one, rewriter, family), function, &there, changes);
         let bodies = ChangedBodies { bodies: &code, changes };
         let flow = FunctionFlow { target, blocks: &blocks, code: &bodies, concerned: &concerned, scheduling };
-        let found = rewriter.function_insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
+        let found = rewriter.function_insertions(family, &flow).map_err(|refusal| FamilyRefusal { family, refusal })?;
         if !found.is_empty() {
-            counts.push((family.name, found.len() as u64));
+            counts.push(InsertionCount { family: family.name, count: found.len() as u64 });
             insert(unit, number, found, changes, family_bit(family.name));
             if families.peek().is_some() {
                 code = RewrittenBodies::new(unit, number);
@@ -69,10 +84,10 @@ fn begins_at_kernel(start: u32, function: &Function) -> bool {
 fn concerned_blocks(
     concerns: impl Fn(&Inst) -> bool,
     function: &Function,
-    old: &[(usize, Inst)],
+    old: &[InstInBlock],
     changes: &InstChanges,
 ) -> Vec<usize> {
-    let there = old.iter().filter(|(_, inst)| concerns(inst)).map(|(block, _)| *block);
+    let there = old.iter().filter(|one| concerns(&one.inst)).map(|one| one.block);
     let made = changes.iter().filter(|(_, _, new)| new.iter().any(&concerns));
     let mut all: Vec<usize> = there.chain(made.filter_map(|(offset, ..)| function.block_at(offset))).collect();
     all.sort_unstable();
@@ -136,16 +151,24 @@ pub(super) fn each_instruction(
     }
 }
 
-/// For each instruction of a rewritten block, the offset of the instruction that it replaces, and its
-/// index in that replacement.
+/// The place of an instruction of rewritten code.
+#[derive(Clone, Copy)]
+struct OriginalPlace {
+    /// Offset of the instruction that it replaces.
+    offset: u32,
+    /// Its index in the replacement.
+    index: usize,
+}
+
+/// The places of the instructions of a rewritten block.
 fn original_places(
     unit: &SectionProgram<'_>,
     block: &hotswap_program::BasicBlock,
     changes: &InstChanges,
-) -> Vec<(u32, usize)> {
+) -> Vec<OriginalPlace> {
     let mut places = Vec::new();
     each_instruction(unit, block, changes, |at, _, new| {
-        places.extend((0..new.map_or(1, <[Inst]>::len)).map(|place| (at, place)))
+        places.extend((0..new.map_or(1, <[Inst]>::len)).map(|index| OriginalPlace { offset: at, index }))
     });
     places
 }
@@ -158,7 +181,7 @@ fn insert(
     family: u32,
 ) {
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
-    let mut fresh: Vec<(u32, Inst, Vec<Inst>)> = Vec::new();
+    let mut fresh: Vec<NewChange> = Vec::new();
     for group in insertions.chunk_by(|one, next| one.block == next.block) {
         let function = &unit.program.functions[number];
         let number = group.first().map(|one| one.block).filter(|block| *block < function.block_count());
@@ -169,28 +192,28 @@ fn insert(
             let place = match places.get(*before) {
                 Some(place) => Some(*place),
                 // After the last instruction of the block.
-                None => places.last().map(|(offset, place)| (*offset, place + 1)),
+                None => places.last().map(|last| OriginalPlace { index: last.index + 1, ..*last }),
             };
-            let Some((offset, place)) = place else { continue };
-            if changes.put_in(offset, place, code, family) {
+            let Some(OriginalPlace { offset, index }) = place else { continue };
+            if changes.put_in(offset, index, code, family) {
                 continue;
             }
-            if fresh.last().is_none_or(|(last, ..)| *last != offset) {
+            if fresh.last().is_none_or(|last| last.offset != offset) {
                 let Some(old) = unit.program.decode(offset) else { continue };
-                fresh.push((offset, old, vec![old]));
+                fresh.push(NewChange { offset, old, new: vec![old] });
             }
-            let Some((_, _, line)) = fresh.last_mut() else { continue };
-            let place = place.min(line.len());
-            line.splice(place..place, code.iter().copied());
+            let Some(NewChange { new, .. }) = fresh.last_mut() else { continue };
+            let index = index.min(new.len());
+            new.splice(index..index, code.iter().copied());
         }
     }
     changes.add_changes(&fresh, family);
 }
 
 /// Why the function is not understood well enough to be changed.
-pub(super) fn unreadable_reason(unit: &SectionProgram<'_>, number: usize) -> Option<(u32, ProblemReason)> {
+pub(super) fn unreadable_problem(unit: &SectionProgram<'_>, number: usize) -> Option<AnalysisProblem> {
     let problems = &unit.program.functions[number].problems;
-    problems.iter().find(|problem| is_unreadable_code(problem.reason)).map(|problem| (problem.offset, problem.reason))
+    problems.iter().find(|problem| is_unreadable_code(problem.reason)).copied()
 }
 
 fn is_unreadable_code(reason: ProblemReason) -> bool {

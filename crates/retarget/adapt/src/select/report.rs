@@ -6,15 +6,27 @@ use crate::refusal::FunctionRefusal;
 use hotswap_code_object::{CodeObject, SourceLines};
 use hotswap_report::{Diagnostic, codes};
 
+/// A refusal with its section, and the name of its function.
+struct RefusedPlace<'r> {
+    section: &'r SectionRewrite<'r>,
+    function: String,
+    refused: &'r FunctionRefusal,
+}
+
 /// Returns all refusals, or `Ok` without any.
 pub(crate) fn check_refusals(work: &[SectionRewrite<'_>], object: &CodeObject<'_>) -> Result<(), Vec<Diagnostic>> {
-    let mut all: Vec<(&SectionRewrite<'_>, String, &FunctionRefusal)> = Vec::new();
+    let mut all: Vec<RefusedPlace<'_>> = Vec::new();
     for one in work {
         for outcome in one.outcomes.iter().filter(|outcome| !outcome.refused.is_empty()) {
             let name = one.unit.program.name(&one.unit.program.functions[outcome.number]);
-            all.extend(outcome.refused.iter().map(|refused| (one, name.clone(), refused)));
+            let refused = outcome.refused.iter();
+            all.extend(refused.map(|refused| RefusedPlace { section: one, function: name.clone(), refused }));
         }
-        all.extend(one.unclaimed.iter().map(|refused| (one, format!("code at {:#x}", refused.offset), refused)));
+        all.extend(one.unclaimed.iter().map(|refused| RefusedPlace {
+            section: one,
+            function: format!("code at {:#x}", refused.offset),
+            refused,
+        }));
     }
     if all.is_empty() {
         return Ok(());
@@ -30,10 +42,8 @@ pub(crate) fn check_refusals(work: &[SectionRewrite<'_>], object: &CodeObject<'_
     Err(told)
 }
 
-fn refusal_diagnostic(
-    (one, name, refused): &(&SectionRewrite<'_>, String, &FunctionRefusal),
-    lines: &SourceLines,
-) -> Diagnostic {
-    let line = lines.line_at(one.unit.number, u64::from(refused.offset));
-    refused.to_diagnostic(name, one.unit.name, line)
+fn refusal_diagnostic(place: &RefusedPlace<'_>, lines: &SourceLines) -> Diagnostic {
+    let unit = &place.section.unit;
+    let line = lines.line_at(unit.number, u64::from(place.refused.offset));
+    place.refused.to_diagnostic(&place.function, unit.name, line)
 }

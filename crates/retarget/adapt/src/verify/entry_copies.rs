@@ -4,7 +4,7 @@
 //! The registers that the copies write held the same values in the input when its kernels began, and those that they read
 //! held none there: the descriptor did not set them up.
 
-use super::{PlanDifference, UnitPair};
+use super::{PlanDifference, PlannedChange, UnitPair};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Inst, Isa, Name, OperandValue};
 
@@ -12,7 +12,7 @@ use hotswap_isa::{Inst, Isa, Name, OperandValue};
 pub(super) fn check_function(pair: &UnitPair<'_, '_, '_>, old: usize) -> Result<(), PlanDifference> {
     let function = &pair.old.program.functions[old];
     let name = pair.old.program.name(function);
-    for (offset, first, code) in pair.plan.changes_in(function.start..function.end) {
+    for PlannedChange { offset, old: first, code } in pair.plan.changes_in(function.start..function.end) {
         let shift = pair.shifts.iter().find(|shift| shift.kernel == name);
         let shift = shift
             .filter(|_| *offset == function.start)

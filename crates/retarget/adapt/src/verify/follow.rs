@@ -221,11 +221,11 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
                 self.check_data(data.end.min(end))?;
                 continue;
             }
-            while planned.next_if(|(offset, ..)| *offset < self.old).is_some() {}
-            let place = planned.next_if(|(offset, ..)| *offset == self.old);
-            self.next = planned.peek().map_or(end, |(offset, ..)| *offset).min(end);
-            if let Some((_, _, code)) = place {
-                self.check_place(code)?;
+            while planned.next_if(|change| change.offset < self.old).is_some() {}
+            let place = planned.next_if(|change| change.offset == self.old);
+            self.next = planned.peek().map_or(end, |change| change.offset).min(end);
+            if let Some(place) = place {
+                self.check_place(place.code)?;
                 continue;
             }
             let next = self.next.min(data.peek().map_or(end, |data| data.start));

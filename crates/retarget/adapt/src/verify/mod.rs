@@ -41,31 +41,41 @@ use scratch::ClobberedRegister;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The planned changes of a unit: offsets of old instructions, ascending, the instructions, and their replacements.
+/// A planned change of a unit.
+struct PlannedChange<'p> {
+    /// Offset of the old instruction.
+    offset: u32,
+    old: &'p Inst,
+    /// Its replacement.
+    code: &'p [Inst],
+}
+
+/// The planned changes of a unit, ascending by their offsets.
 #[derive(Default)]
-pub(crate) struct PlannedChanges<'p>(Vec<(u32, &'p Inst, &'p [Inst])>);
+pub(crate) struct PlannedChanges<'p>(Vec<PlannedChange<'p>>);
 
 impl<'p> PlannedChanges<'p> {
     /// The changes of all functions.
     pub(crate) fn from_functions(changes: impl Iterator<Item = &'p InstChanges> + Clone) -> Self {
-        let mut all: Vec<(u32, &Inst, &[Inst])> = Vec::with_capacity(changes.clone().map(InstChanges::len).sum());
-        all.extend(changes.flat_map(InstChanges::iter));
-        all.sort_by_key(|(offset, ..)| *offset);
+        let mut all = Vec::with_capacity(changes.clone().map(InstChanges::len).sum());
+        let changes = changes.flat_map(InstChanges::iter);
+        all.extend(changes.map(|(offset, old, code)| PlannedChange { offset, old, code }));
+        all.sort_by_key(|change| change.offset);
         Self(all)
     }
 
-    fn changes_in(&self, range: Range<u32>) -> &[(u32, &'p Inst, &'p [Inst])] {
-        let first = self.0.partition_point(|(offset, ..)| *offset < range.start);
+    fn changes_in(&self, range: Range<u32>) -> &[PlannedChange<'p>] {
+        let first = self.0.partition_point(|change| change.offset < range.start);
         let rest = &self.0[first..];
-        &rest[..rest.partition_point(|(offset, ..)| *offset < range.end)]
+        &rest[..rest.partition_point(|change| change.offset < range.end)]
     }
 
     fn contains(&self, offset: u32) -> bool {
-        self.0.binary_search_by_key(&offset, |(offset, ..)| *offset).is_ok()
+        self.0.binary_search_by_key(&offset, |change| change.offset).is_ok()
     }
 
     fn offsets(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().map(|(offset, ..)| *offset)
+        self.0.iter().map(|change| change.offset)
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct CodeOffsetMap {
     pub(super) index: Vec<u32>,
     /// Instructions with new ones inserted before them, and their own new offsets; ascending.
     pub(super) moved: Vec<OffsetStep>,
-    /// Planned places, ascending.
+    /// The places of the plan, ascending.
     pub(super) places: Vec<NewPlace>,
     /// Start and end of new code that was checked, and the matrix instructions in it; ascending.
     pub(super) covered: Vec<[u32; 2]>,

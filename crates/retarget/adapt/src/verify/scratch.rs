@@ -9,7 +9,7 @@
 //! dead in all its lanes, and no new code of the unit reads it before writing it.
 
 use super::offset_map::CodeOffsetMap;
-use super::{PlanDifference, UnitPair};
+use super::{PlanDifference, PlannedChange, UnitPair};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
@@ -36,7 +36,7 @@ pub(super) fn check_function(
     }
     let before = &pair.old.program.functions[old];
     let places = changed_ranges(pair, followed, before.start..before.end);
-    let lasts = places.iter().map(|(_, place)| place.last_new_offset()).collect();
+    let lasts = places.iter().map(ChangedRange::last_new_offset).collect();
     let function = NewFunction {
         unit: pair.new,
         lives: LivenessCursor::new(pair.new, new, lasts),
@@ -44,15 +44,15 @@ pub(super) fn check_function(
     };
     let granted = granted_registers(pair, old, new);
     let gives_away = pair.old.return_depends_on_writes(old);
-    let asked = places.iter().filter(|(_, place)| gives_away || !keeps_lanes(place.code)).map(|(offset, _)| *offset);
+    let asked = places.iter().filter(|place| gives_away || !keeps_lanes(place.code)).map(|place| place.offset);
     let lanes = LivenessCursor::new(pair.old, old, asked.collect());
     let (modes, old_modes) = (BankCursor::new(pair.new, new), BankCursor::new(pair.old, old));
     let mut held = Vec::new();
-    for (offset, place) in &places {
+    for place in &places {
         // Unreachable code.
         let Some(banks) = modes.mode_before(place.start) else { continue };
         for reg in held_after_place(&function, place, banks, granted)? {
-            let was_dead = lanes.live_around(*offset).1.is_dead(reg, DeadLanes::InAllLanes);
+            let was_dead = lanes.live_around(place.offset).1.is_dead(reg, DeadLanes::InAllLanes);
             if reg.file != RegFile::Vgpr || !was_dead {
                 return Err(read_later(place.start, reg));
             }
@@ -65,8 +65,8 @@ pub(super) fn check_function(
             false => Some(DeadLanes::InAllLanes),
             true => gives_away.then_some(DeadLanes::InActiveLanes),
         };
-        if let Some((dead, banks)) = dead.zip(old_modes.mode_before(*offset)) {
-            dead_before(pair, &lanes, (*offset, dead), place, banks, granted)?;
+        if let Some((dead, banks)) = dead.zip(old_modes.mode_before(place.offset)) {
+            dead_before(pair, &lanes, dead, place, banks, granted)?;
         }
     }
     Ok(held)
@@ -95,9 +95,9 @@ pub(super) fn never_read(
 fn read_first(pair: &UnitPair<'_, '_, '_>, followed: &CodeOffsetMap, number: usize) -> RegSet {
     let (isa, function) = (pair.old.isa(), &pair.old.program.functions[number]);
     let (modes, mut all) = (BankCursor::new(pair.old, number), RegSet::new());
-    for (offset, place) in changed_ranges(pair, followed, function.start..function.end) {
+    for place in changed_ranges(pair, followed, function.start..function.end) {
         // If the mode is unknown, an instruction reads every bank and writes none.
-        let mut banks = modes.mode_before(offset).unwrap_or(VgprBanks::UNKNOWN);
+        let mut banks = modes.mode_before(place.offset).unwrap_or(VgprBanks::UNKNOWN);
         let (start, mut known) = (banks, place.old.read_set(isa, banks));
         for inst in place.code {
             let mut read = inst.read_set(pair.target, banks);
@@ -114,19 +114,19 @@ fn read_first(pair: &UnitPair<'_, '_, '_>, followed: &CodeOffsetMap, number: usi
     all
 }
 
-/// The changed places of a function, each with its old offset. Places with only waits inserted overwrite nothing.
+/// The changed places of a function. Places with only waits inserted overwrite nothing.
 fn changed_ranges<'p>(
     pair: &UnitPair<'p, '_, '_>,
     followed: &CodeOffsetMap,
     range: Range<u32>,
-) -> Vec<(u32, ChangedRange<'p>)> {
+) -> Vec<ChangedRange<'p>> {
     let (plan, mut known) = (pair.plan.changes_in(range.clone()), followed.places_in(range).iter().peekable());
     let mut places = Vec::with_capacity(plan.len());
-    for &(offset, old, code) in plan {
+    for &PlannedChange { offset, old, code } in plan {
         while known.next_if(|place| place.old < offset).is_some() {}
         let Some(place) = known.next_if(|place| place.old == offset) else { continue };
         if !code.iter().all(|new| new.words() == old.words() || is_idle(new)) {
-            places.push((offset, ChangedRange { start: place.start, end: place.end, old, code }));
+            places.push(ChangedRange { offset, start: place.start, end: place.end, old, code });
         }
     }
     places
@@ -179,8 +179,9 @@ impl NewFunction<'_, '_> {
     }
 }
 
-/// A changed place: its new range, and its old and new code.
+/// A changed place: its old offset, its new range, and its old and new code.
 struct ChangedRange<'p> {
+    offset: u32,
     start: u32,
     end: u32,
     old: &'p Inst,
@@ -194,8 +195,15 @@ impl ChangedRange<'_> {
     }
 }
 
-/// The registers that new code writes and the old instruction did not, and the bank mode after it.
-fn overwritten_registers(place: &ChangedRange<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, VgprBanks) {
+/// The effects of new code on registers.
+struct NewCodeEffects {
+    /// The registers that it writes and the old instruction did not.
+    written: RegSet,
+    /// The bank mode after it.
+    banks: VgprBanks,
+}
+
+fn overwritten_registers(place: &ChangedRange<'_>, mut banks: VgprBanks, isa: Isa) -> NewCodeEffects {
     let own = place.old.written_set(isa, banks);
     let mut written = RegSet::EMPTY;
     for inst in place.code {
@@ -205,7 +213,7 @@ fn overwritten_registers(place: &ChangedRange<'_>, mut banks: VgprBanks, isa: Is
     // The bank mode is checked separately. No family writes other bits of MODE.
     written.remove(Reg::special(Special::Mode, 1));
     written.subtract(&own);
-    (written, banks)
+    NewCodeEffects { written, banks }
 }
 
 /// The registers that seem to hold a value after a place.
@@ -218,7 +226,7 @@ fn held_after_place(
     let isa = function.unit.isa();
     let ChangedRange { start, old, code, .. } = *place;
     let wanted = banks.mode_after(old, isa).mode();
-    let (written, after) = overwritten_registers(place, banks, isa);
+    let NewCodeEffects { written, banks: after } = overwritten_registers(place, banks, isa);
     if after.mode() != wanted {
         return Err((start, "the bank mode after the new code differs".to_owned()));
     }
@@ -251,17 +259,17 @@ fn held_after_place(
 fn dead_before(
     pair: &UnitPair<'_, '_, '_>,
     lives: &LivenessCursor<'_, '_>,
-    (offset, dead): (u32, DeadLanes),
+    dead: DeadLanes,
     place: &ChangedRange<'_>,
     banks: VgprBanks,
     granted: KernelVgprCounts,
 ) -> Result<(), PlanDifference> {
     let isa = pair.old.isa();
-    let (written, _) = overwritten_registers(place, banks, isa);
+    let NewCodeEffects { written, .. } = overwritten_registers(place, banks, isa);
     if written.is_empty() {
         return Ok(());
     }
-    let (_, behind) = lives.live_around(offset);
+    let (_, behind) = lives.live_around(place.offset);
     let what = if dead == DeadLanes::InAllLanes { "all lanes" } else { "active lanes" };
     let lost = written.iter().find(|reg: &Reg| {
         let is_read_later = !granted.is_new(*reg) && !behind.is_dead(*reg, dead);

@@ -6,7 +6,7 @@
 //! (clr: `createKernelMetadataMap`), so it treats such kernels as those of V4. V3 has other features in
 //! `e_flags`.
 
-use super::ProcessorPair;
+use super::{ObjectFinding, ProcessorPair};
 use hotswap_code_object::{CodeObject, implicit_arguments};
 
 /// `EI_ABIVERSION` of V4 and V5.
@@ -15,14 +15,14 @@ const V5: u8 = 3;
 /// Its offset in the file.
 const AT: u64 = 8;
 
-pub(super) fn judge_version(pair: &ProcessorPair, object: &CodeObject<'_>) -> Option<(u64, String)> {
+pub(super) fn judge_version(pair: &ProcessorPair, object: &CodeObject<'_>) -> Option<ObjectFinding> {
     let (target, version) = (pair.target.processor, object.abi_version());
     if !target.is_generic() || version >= V5 {
         return None;
     }
     let cannot = format!("code object V{} cannot state the generic target {target}; V6 can", version + 2);
     if version < V4 {
-        return Some((AT, cannot));
+        return Some(ObjectFinding { offset: AT, why: cannot });
     }
     let why = match implicit_arguments(object) {
         Ok(None) => return None,
@@ -34,5 +34,5 @@ pub(super) fn judge_version(pair: &ProcessorPair, object: &CodeObject<'_>) -> Op
         },
         Err(error) => error.what,
     };
-    Some((AT, format!("{cannot}, and {why}")))
+    Some(ObjectFinding { offset: AT, why: format!("{cannot}, and {why}") })
 }

@@ -1,23 +1,19 @@
 //! Settings of XNACK and SRAMECC. Code that states nothing runs with either setting, because its compiler allowed for
 //! both; that holds on another processor only if the target's own compiler has the same restrictions.
 
-use super::ProcessorPair;
+use super::{ObjectFinding, ProcessorPair};
 use hotswap_code_object::CodeObject;
 use hotswap_targets::Support;
 
-/// Offset of `e_flags`.
+/// Offset of `e_flags` in the header of ELF64.
 const AT: u64 = 48;
 
-pub(super) fn judge_features(pair: &ProcessorPair, _: &CodeObject<'_>) -> Option<(u64, String)> {
+pub(super) fn judge_features(pair: &ProcessorPair, _: &CodeObject<'_>) -> Option<ObjectFinding> {
     let (source, target) = (&pair.source, &pair.target);
-    let (from, to) = (supported_target_features(source), supported_target_features(target));
-    let wrong = judge_xnack(from.0, source.xnack, to.0, target.xnack)
-        .or_else(|| judge_sramecc(from.1, source.sramecc, to.1, target.sramecc));
-    wrong.map(|what| (AT, format!("{source}=>{target}: {what}")))
-}
-
-fn supported_target_features(id: &hotswap_targets::TargetId) -> (Support, Support) {
-    (id.processor.xnack, id.processor.sramecc)
+    let (from, to) = (source.processor, target.processor);
+    let wrong = judge_xnack(from.xnack, source.xnack, to.xnack, target.xnack)
+        .or_else(|| judge_sramecc(from.sramecc, source.sramecc, to.sramecc, target.sramecc));
+    wrong.map(|what| ObjectFinding { offset: AT, why: format!("{source}=>{target}: {what}") })
 }
 
 /// Memory instructions that can be restarted must not overwrite their own operands: only code of processors

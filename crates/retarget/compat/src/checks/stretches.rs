@@ -13,9 +13,9 @@ use hotswap_code_object::{CodeMap, CodeObject, CodeSection, SymbolKind};
 use hotswap_isa::Wave;
 use std::ops::Range;
 
-/// `p_type`: loaded.
+/// The `p_type` of segments that are loaded.
 const PT_LOAD: u32 = 1;
-/// `p_flags`: executable.
+/// The bit of `p_flags` for executable segments.
 const PF_X: u32 = 1;
 
 /// Wave sizes in which code may run.
@@ -119,18 +119,30 @@ fn symbol_starts<'m>(section: &'m CodeSection<'_>) -> Vec<FunctionStart<'m>> {
     starts
 }
 
-fn of_section<'m>(section: &'m CodeSection<'_>, of_object: WaveSizeSet) -> Vec<CodeStretch<'m>> {
-    let (starts, data, length) = (symbol_starts(section), data_ranges(section), section.bytes.len());
-    let gap = |range: Range<usize>| {
-        let parts = subtract_ranges(range, &data);
-        parts.map(move |part| CodeStretch {
-            range: section_file_range(part, section),
+/// Code of a section that no symbol names.
+struct NamelessCode<'n, 'm> {
+    section: &'m CodeSection<'m>,
+    /// The ranges that are data.
+    data: &'n [Range<usize>],
+    waves: WaveSizeSet,
+}
+
+impl<'m> NamelessCode<'_, 'm> {
+    fn stretches_in(&self, range: Range<usize>) -> impl Iterator<Item = CodeStretch<'m>> {
+        subtract_ranges(range, self.data).map(|part| CodeStretch {
+            range: section_file_range(part, self.section),
             name: None,
             declared: false,
-            waves: of_object,
+            waves: self.waves,
         })
-    };
-    let mut found: Vec<CodeStretch<'m>> = gap(0..starts.first().map_or(length, |start| start.offset)).collect();
+    }
+}
+
+fn of_section<'m>(section: &'m CodeSection<'m>, of_object: WaveSizeSet) -> Vec<CodeStretch<'m>> {
+    let (starts, data, length) = (symbol_starts(section), data_ranges(section), section.bytes.len());
+    let nameless = NamelessCode { section, data: &data, waves: of_object };
+    let before_first = 0..starts.first().map_or(length, |start| start.offset);
+    let mut found: Vec<CodeStretch<'m>> = nameless.stretches_in(before_first).collect();
     // The end of the previous functions, and their wave sizes.
     let (mut end, mut before) = (0, WaveSizeSet::default());
     for (number, start) in starts.iter().enumerate() {
@@ -147,7 +159,7 @@ fn of_section<'m>(section: &'m CodeSection<'_>, of_object: WaveSizeSet) -> Vec<C
             declared: true,
             waves,
         });
-        found.extend(gap(rest));
+        found.extend(nameless.stretches_in(rest));
     }
     found
 }

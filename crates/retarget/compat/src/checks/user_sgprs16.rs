@@ -8,14 +8,14 @@
 //! Invariant: the set of live registers is never too small ([`hotswap_program::Liveness`]); at an unknown call or jump
 //! every register is live.
 
-use super::ProcessorPair;
+use super::{ProcessorPair, ProgramFinding};
 use hotswap_code_object::{CodeObject, SystemSgprShift, system_sgpr_shifts};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_program::{BankMap, CodeSource, DeadLanes, Function, LiveSet, Liveness, Program, Summaries};
 use hotswap_targets::TargetId;
 
-/// Kernels that cannot get more user registers: name, offset of the descriptor, and the reason.
-pub(super) fn judge_user_sgprs<'o>(pair: &ProcessorPair, object: &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)> {
+/// Kernels that cannot get more user registers.
+pub(super) fn judge_user_sgprs<'o>(pair: &ProcessorPair, object: &'o CodeObject<'_>) -> Vec<ProgramFinding<'o>> {
     let shifts = shifts_to_make(object, &pair.target);
     let programs = if shifts.is_empty() { Vec::new() } else { build_programs(object) };
     let mut refused = Vec::new();
@@ -24,11 +24,11 @@ pub(super) fn judge_user_sgprs<'o>(pair: &ProcessorPair, object: &'o CodeObject<
         let Some(why) = immovable_reason(&programs, shift.entry) else { continue };
         let count = shift.user + shift.system;
         let target = pair.target.processor;
-        let what = format!(
+        let why = format!(
             "the kernel sets up {count} scalar registers and {target} needs at least 16; the system registers that it reads \
              move then, and cannot be copied back at its entry: {why}"
         );
-        refused.push((kernel.name, shift.descriptor.start as u64, what));
+        refused.push(ProgramFinding { kernel: kernel.name, offset: shift.descriptor.start as u64, why });
     }
     refused
 }

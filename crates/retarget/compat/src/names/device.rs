@@ -4,7 +4,7 @@ use super::table::{LIBRARIES, NamingLibrary, gpu_number};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// `s_endpgm` alone.
+/// Bytes of a kernel that consists of `s_endpgm`.
 const EMPTY: usize = 4;
 /// In mangled names, the end of the enumeration whose value names a GPU.
 const ENUMERATION: &str = "archE";
@@ -81,7 +81,7 @@ fn add_bodies(object: &CodeObject<'_>, found: &mut Vec<Dispatch>) {
         .collect();
     let mut groups: BTreeMap<String, Instances> = BTreeMap::new();
     for kernel in object.note().kernels.iter() {
-        let Some((group, gpu)) = split_instance(kernel.name) else { continue };
+        let Some(KernelInstance { group, gpu }) = split_instance(kernel.name) else { continue };
         let instances = groups.entry(group).or_default();
         // A kernel whose entry is the end of the section lacks a symbol in it, and a body.
         let has_body = sizes.get(kernel.name).is_some_and(|size| *size > EMPTY);
@@ -110,12 +110,19 @@ fn add_bodies(object: &CodeObject<'_>, found: &mut Vec<Dispatch>) {
     }
 }
 
-/// A kernel's name without the number of its GPU, and the number.
-fn split_instance(name: &str) -> Option<(String, u32)> {
+/// A kernel that was instantiated for a GPU.
+#[derive(Debug, PartialEq, Eq)]
+struct KernelInstance {
+    /// The kernel's name without the number of the GPU.
+    group: String,
+    gpu: u32,
+}
+
+fn split_instance(name: &str) -> Option<KernelInstance> {
     let (before, rest) = name.split_once(ENUMERATION)?;
     let digits = rest.split_once('E')?.0;
     let gpu: u32 = digits.parse().ok()?;
-    Some((format!("{before}{ENUMERATION}{}", &rest[digits.len()..]), gpu))
+    Some(KernelInstance { group: format!("{before}{ENUMERATION}{}", &rest[digits.len()..]), gpu })
 }
 
 /// Whether the bodies are consistent with compilation for this entry of the table.
@@ -145,7 +152,7 @@ mod tests {
     fn instantiations_differ_in_the_number_alone() {
         let one = split_instance("_Z1kIL11target_archE1030EEvv").unwrap();
         let other = split_instance("_Z1kIL11target_archE4294967295EEvv").unwrap();
-        assert_eq!((one.0 == other.0, one.1, other.1), (true, 1030, u32::MAX));
+        assert_eq!((one.group == other.group, one.gpu, other.gpu), (true, 1030, u32::MAX));
         assert_eq!(split_instance("_Z1kIL11target_archEvv"), None);
         assert_eq!(split_instance("_Z1kILi1030EEvv"), None);
     }

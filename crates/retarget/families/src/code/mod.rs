@@ -19,11 +19,11 @@ mod site;
 mod spill;
 
 pub use flow::{FlowBlock, FunctionCode, FunctionFlow, Insertion};
-pub use sequence::Sequence;
+pub use sequence::{NamedOperand, Sequence};
 pub use site::{CodeSite, Replacement, Scheduling, SiteAnswer, SiteQueries, SiteRefusal};
 pub use spill::{SPILL_LIMIT, SpillSlot, with_spills};
 
-pub(crate) use sequence::{build_instruction, cannot_encode, wait_for_vector_results};
+pub(crate) use sequence::{build_instruction, cannot_encode, named_operand, wait_for_vector_results};
 pub use sequence::{no_operation, scalar_copy, scalar_no_operation};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, alloc_scratch};
 
@@ -47,6 +47,13 @@ pub struct InstructionFamily {
     pub rewrite: fn(&CodeSite<'_>, &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal>,
 }
 
+/// A number in a field of an instruction.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldNumber {
+    pub pieces: &'static [Piece],
+    pub number: u64,
+}
+
 /// Instructions that may be a family's own, among those of its encodings.
 #[derive(Debug, Clone, Copy)]
 pub enum CandidateFilter {
@@ -65,7 +72,7 @@ pub enum CandidateFilter {
 impl CandidateFilter {
     /// The fields of the operands in that encoding, with the numbers that they hold in instructions of the family.
     /// `None` if the family is to see all of them.
-    pub(crate) fn operand_fields(self, entry: TableEntry) -> Option<Vec<(&'static [Piece], u64)>> {
+    pub(crate) fn operand_fields(self, entry: TableEntry) -> Option<Vec<FieldNumber>> {
         let Self::Number { operands, numbers, dwords } = self else { return None };
         let has_size =
             |slot: &&Slot| matches!(slot.operand_kind().decode, Decode::Source { dwords: own, .. } if own == dwords);
@@ -76,7 +83,7 @@ impl CandidateFilter {
         });
         let narrow = if entry.is(Flag::Salu) { 0 } else { 8 };
         let wide = fields.filter(|pieces| pieces.iter().map(|piece| piece.width).sum::<u8>() > narrow);
-        Some(wide.flat_map(|pieces| numbers(entry).iter().map(move |number| (pieces, *number))).collect())
+        Some(wide.flat_map(|pieces| numbers(entry).iter().map(move |&number| FieldNumber { pieces, number })).collect())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Both halves of a site with 32 rows have the same shape: 16 rows of A, C and the result, eight VGPRs apart, one B.
 
-use super::sequence::build_instruction;
+use super::sequence::{build_instruction, named_operand};
 use super::site::{CodeSite, RECOMPILE, SiteRefusal};
 use hotswap_isa::encode::OperandArg;
 use hotswap_isa::{Class, Inst, Name, OperandValue};
@@ -27,15 +27,15 @@ pub(crate) fn with_neutral_scales(site: &CodeSite<'_>) -> Result<Inst, SiteRefus
 /// The site with neutral scales. Registers keep their encoded numbers, so the bank mode does not matter.
 pub(crate) fn with_formats(site: &CodeSite<'_>, [a, b]: [i64; 2]) -> Result<Inst, SiteRefusal> {
     let operands = [
-        (Name::Vdst, unchanged_operand(site, Name::Vdst)?),
-        (Name::Src0, unchanged_operand(site, Name::Src0)?),
-        (Name::Src1, unchanged_operand(site, Name::Src1)?),
-        (Name::Src2, unchanged_operand(site, Name::Src2)?),
-        (Name::Src2Modifiers, OperandArg::Number(site.raw(Name::Src2Modifiers) as i64)),
-        (Name::ScaleSrc0, NEUTRAL),
-        (Name::ScaleSrc1, NEUTRAL),
-        (Name::MatrixAFmt, OperandArg::Number(a)),
-        (Name::MatrixBFmt, OperandArg::Number(b)),
+        named_operand(Name::Vdst, unchanged_operand(site, Name::Vdst)?),
+        named_operand(Name::Src0, unchanged_operand(site, Name::Src0)?),
+        named_operand(Name::Src1, unchanged_operand(site, Name::Src1)?),
+        named_operand(Name::Src2, unchanged_operand(site, Name::Src2)?),
+        named_operand(Name::Src2Modifiers, OperandArg::Number(site.raw(Name::Src2Modifiers) as i64)),
+        named_operand(Name::ScaleSrc0, NEUTRAL),
+        named_operand(Name::ScaleSrc1, NEUTRAL),
+        named_operand(Name::MatrixAFmt, OperandArg::Number(a)),
+        named_operand(Name::MatrixBFmt, OperandArg::Number(b)),
     ];
     build_instruction(site.target, SCALED, Class::Vop3px2, &operands)
 }

@@ -88,7 +88,7 @@ impl Sequence {
     ///
     /// # Errors
     /// The target lacks such an instruction, or its bank mode cannot be set.
-    pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, OperandArg)]) -> Result<(), SiteRefusal> {
+    pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[NamedOperand]) -> Result<(), SiteRefusal> {
         // The bank mode selects the bank of vector registers; operands only have an index in it.
         let mut args = operands.to_vec();
         for (_, arg) in &mut args {
@@ -122,7 +122,7 @@ impl Sequence {
             self.isa,
             mnemonic,
             Class::Sopp,
-            &[(Name::Simm16, OperandArg::Number(value))],
+            &[named_operand(Name::Simm16, OperandArg::Number(value))],
         )?);
         Ok(())
     }
@@ -182,8 +182,12 @@ impl Sequence {
             return Ok(());
         }
         let value = i64::from(before) << 8 | i64::from(mode);
-        let inst =
-            build_instruction(self.isa, "s_set_vgpr_msb", Class::Sopp, &[(Name::Simm16, OperandArg::Number(value))])?;
+        let inst = build_instruction(
+            self.isa,
+            "s_set_vgpr_msb",
+            Class::Sopp,
+            &[named_operand(Name::Simm16, OperandArg::Number(value))],
+        )?;
         if self.banks.mode_after(&inst, self.isa).mode() != Some(mode) {
             self.wait("s_nop", 0)?;
         }
@@ -196,7 +200,7 @@ impl Sequence {
 }
 
 /// The bank that each role needs.
-fn needed_banks(entry: TableEntry, operands: &[(Name, OperandArg)]) -> Result<[Option<u8>; 4], SiteRefusal> {
+fn needed_banks(entry: TableEntry, operands: &[NamedOperand]) -> Result<[Option<u8>; 4], SiteRefusal> {
     let mut needs = [None; 4];
     for (name, bank) in operands.iter().filter_map(|(name, arg)| Some((name, argument_register_bank(arg)?))) {
         let slot = entry.slots().iter().position(|slot| slot.name == *name);
@@ -272,12 +276,20 @@ fn entries_of_mnemonic(mnemonic: &str) -> impl Iterator<Item = TableEntry> + use
     index.get(mnemonic).into_iter().flatten().copied()
 }
 
+/// An operand by its name, and its value.
+pub type NamedOperand = (Name, OperandArg);
+
+/// The operand of that name.
+pub(crate) fn named_operand(name: Name, value: impl Into<OperandArg>) -> NamedOperand {
+    (name, value.into())
+}
+
 /// Builds the instruction with these operands. VGPRs have their encoded numbers.
 pub(crate) fn build_instruction(
     isa: Isa,
     mnemonic: &str,
     class: Class,
-    operands: &[(Name, OperandArg)],
+    operands: &[NamedOperand],
 ) -> Result<Inst, SiteRefusal> {
     build_among(isa, (mnemonic, class), operands, entries_of_mnemonic(mnemonic))
         .map_err(|error| cannot_encode(mnemonic, error))
@@ -288,7 +300,7 @@ pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> SiteRefusal {
     SiteRefusal::new(format!("{mnemonic} cannot be encoded: {error}"), RECOMPILE)
 }
 
-/// `v_nop`.
+/// The instruction `v_nop` of the target.
 ///
 /// # Errors
 /// The target lacks one.
@@ -296,12 +308,12 @@ pub fn no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
     build_instruction(isa, "v_nop", Class::Vop1, &[])
 }
 
-/// `s_nop 0`.
+/// The instruction `s_nop 0` of the target.
 ///
 /// # Errors
 /// The target lacks one.
 pub fn scalar_no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
-    let cycles = (Name::Simm16, OperandArg::Number(0));
+    let cycles = named_operand(Name::Simm16, OperandArg::Number(0));
     build_instruction(isa, "s_nop", Class::Sopp, &[cycles])
 }
 
@@ -311,12 +323,17 @@ pub fn scalar_no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
 /// The target lacks such a register.
 pub fn scalar_copy(isa: Isa, from: u16, to: u16) -> Result<Inst, SiteRefusal> {
     let [to, from] = [to, from].map(|index| OperandArg::Reg(Reg::new(RegFile::Sgpr, index, 1)));
-    let (to, from) = ((Name::Sdst, to), (Name::Src0, from));
+    let (to, from) = (named_operand(Name::Sdst, to), named_operand(Name::Src0, from));
     build_instruction(isa, "s_mov_b32", Class::Sop1, &[to, from])
 }
 
 /// `s_wait_alu` for all vector results and nothing else.
 pub(crate) fn wait_for_vector_results(isa: Isa) -> Result<Inst, SiteRefusal> {
     const NOTHING_MISSING: i64 = 0x0f9f;
-    build_instruction(isa, "s_wait_alu", Class::Sopp, &[(Name::Simm16, OperandArg::Number(NOTHING_MISSING))])
+    build_instruction(
+        isa,
+        "s_wait_alu",
+        Class::Sopp,
+        &[named_operand(Name::Simm16, OperandArg::Number(NOTHING_MISSING))],
+    )
 }

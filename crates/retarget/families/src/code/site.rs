@@ -184,10 +184,10 @@ pub(crate) fn unknown_bank() -> SiteRefusal {
     SiteRefusal::new("the bank mode (s_set_vgpr_msb) at this place is not known", RECOMPILE)
 }
 
-/// Allocates free registers.
+/// Allocates registers that are free at a site; where none are, vector registers are spilled.
 ///
 /// # Errors
-/// None exist.
+/// The refusal of a site where no such registers are free and none can be spilled.
 pub(crate) fn alloc_scratch(
     around: &dyn SiteQueries,
     file: RegFile,

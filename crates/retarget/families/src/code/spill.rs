@@ -11,7 +11,7 @@
 //! LLVM knows that no store to scratch is outstanding.
 
 use super::site::{CodeSite, RECOMPILE, Replacement, SiteQueries, SiteRefusal};
-use super::{Sequence, is_matrix};
+use super::{Sequence, is_matrix, named_operand};
 use hotswap_isa::encode::OperandArg;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Class, Inst, Isa, Name};
@@ -71,7 +71,11 @@ fn waits_for_xcnt(inst: &Inst) -> bool {
 
 fn add_access(code: &mut Sequence, mnemonic: &str, name: Name, slot: &SpillSlot) -> Result<(), SiteRefusal> {
     let offset = OperandArg::Number(i64::from(slot.offset));
-    let operands = [(name, slot.reg.into()), (Name::Offset, offset), (Name::Cpol, OperandArg::Number(NON_VOLATILE))];
+    let operands = [
+        named_operand(name, slot.reg),
+        named_operand(Name::Offset, offset),
+        named_operand(Name::Cpol, OperandArg::Number(NON_VOLATILE)),
+    ];
     code.add(mnemonic, Class::Flat, &operands)
 }
 

@@ -7,7 +7,7 @@
 //! Absent on purpose: the count of the clause that ends. The layout engine shortens a clause wherever one of its
 //! members gets new code before it, and an insertion without instructions is such a place.
 
-use crate::code::{FunctionFamily, FunctionFlow, Insertion, SiteRefusal, build_instruction};
+use crate::code::{FunctionFamily, FunctionFlow, Insertion, SiteRefusal, build_instruction, named_operand};
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
 use hotswap_isa::encode::OperandArg;
@@ -132,5 +132,10 @@ fn split_clause(
 
 /// An `s_clause` with that immediate.
 fn new_clause(isa: Isa, immediate: usize) -> Result<Inst, SiteRefusal> {
-    build_instruction(isa, "s_clause", Class::Sopp, &[(Name::Simm16, OperandArg::Number(immediate as i64))])
+    build_instruction(
+        isa,
+        "s_clause",
+        Class::Sopp,
+        &[named_operand(Name::Simm16, OperandArg::Number(immediate as i64))],
+    )
 }

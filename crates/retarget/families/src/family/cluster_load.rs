@@ -3,7 +3,9 @@
 //! M0\[15:0\] selects the workgroups; the target hangs unless it is 0. The load stays. M0 is 0 while it is issued, and
 //! is restored if it is read later. LLVM for the target writes the same `s_mov_b32 m0, 0`.
 
-use crate::code::{CandidateFilter, CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteQueries, SiteRefusal};
+use crate::code::{
+    CandidateFilter, CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteQueries, SiteRefusal, named_operand,
+};
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
 use hotswap_isa::encode::OperandArg;
@@ -31,7 +33,7 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
         return Ok(SiteAnswer::Leave("M0 is 0 already"));
     }
     let mut code = Sequence::new(site, around);
-    let zero = [(Name::Sdst, OperandArg::Reg(M0)), (Name::Src0, OperandArg::Constant(0))];
+    let zero = [named_operand(Name::Sdst, OperandArg::Reg(M0)), named_operand(Name::Src0, OperandArg::Constant(0))];
     if around.is_dead_after(M0) {
         code.declare_overwrite(M0, around)?;
         code.add("s_mov_b32", Class::Sop1, &zero)?;
@@ -40,16 +42,16 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
     }
     let saved = crate::code::alloc_scratch(around, RegFile::Sgpr, 1, 1, &site.named_registers(around.banks()))?;
     code.declare_scratch(saved)?;
-    code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, saved.into()), (Name::Src0, M0.into())])?;
+    code.add("s_mov_b32", Class::Sop1, &[named_operand(Name::Sdst, saved), named_operand(Name::Src0, M0)])?;
     code.add("s_mov_b32", Class::Sop1, &zero)?;
     code.add_original(*site.inst)?;
     // The load may have to be issued again, and then reads M0 again.
     code.wait("s_wait_xcnt", 0)?;
-    code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, M0.into()), (Name::Src0, saved.into())])?;
+    code.add("s_mov_b32", Class::Sop1, &[named_operand(Name::Sdst, M0), named_operand(Name::Src0, saved)])?;
     Ok(code.finish()?.into())
 }
 
-/// `s_mov_b32 m0, 0`.
+/// Whether an instruction is `s_mov_b32 m0, 0`.
 fn sets_zero(inst: &Inst) -> bool {
     /// The inline constant 0.
     const ZERO: u64 = 128;

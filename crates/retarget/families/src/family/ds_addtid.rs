@@ -5,6 +5,7 @@
 
 use crate::code::{
     CandidateFilter, CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteQueries, SiteRefusal, alloc_scratch,
+    named_operand,
 };
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
@@ -32,19 +33,19 @@ const BITS: u64 = 20;
 fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     let banks = around.banks();
     let mut code = Sequence::new(site, around);
-    let offset = (Name::Offset, OperandArg::Number(site.raw(Name::Offset) as i64));
+    let offset = named_operand(Name::Offset, OperandArg::Number(site.raw(Name::Offset) as i64));
     if site.inst.mnemonic() == "ds_load_addtid_b32" {
         let result = site.register_operand(Name::Vdst, banks)?;
         let place = place_of_address(&mut code, site, around, result)?;
         compute_address(&mut code, place)?;
-        let operands = [(Name::Vdst, result.into()), (Name::Addr, place.into()), offset];
+        let operands = [named_operand(Name::Vdst, result), named_operand(Name::Addr, place), offset];
         code.add("ds_load_b32", Class::Ds, &operands)?;
     } else {
         let data = site.register_operand(Name::Data0, banks)?;
         let place = alloc_scratch(around, RegFile::Vgpr, 1, 1, &site.named_registers(banks))?;
         code.declare_scratch(place)?;
         compute_address(&mut code, place)?;
-        let operands = [(Name::Addr, place.into()), (Name::Data0, data.into()), offset];
+        let operands = [named_operand(Name::Addr, place), named_operand(Name::Data0, data), offset];
         code.add("ds_store_b32", Class::Ds, &operands)?;
     }
     Ok(code.finish()?.into())
@@ -73,12 +74,21 @@ fn place_of_address(
 /// Computes the address into `to`.
 fn compute_address(code: &mut Sequence, to: Reg) -> Result<(), SiteRefusal> {
     let minus_one = OperandArg::Constant(u64::from(u32::MAX));
-    let lane = [(Name::Vdst, to.into()), (Name::Src0, minus_one), (Name::Src1, OperandArg::Constant(0))];
+    let lane = [
+        named_operand(Name::Vdst, to),
+        named_operand(Name::Src0, minus_one),
+        named_operand(Name::Src1, OperandArg::Constant(0)),
+    ];
     code.add("v_mbcnt_lo_u32_b32", Class::Vop3, &lane)?;
     let m0 = OperandArg::Reg(Reg::special(Special::M0, 1));
-    let sum =
-        [(Name::Vdst, to.into()), (Name::Src0, to.into()), (Name::Src1, OperandArg::Constant(2)), (Name::Src2, m0)];
+    let sum = [
+        named_operand(Name::Vdst, to),
+        named_operand(Name::Src0, to),
+        named_operand(Name::Src1, OperandArg::Constant(2)),
+        named_operand(Name::Src2, m0),
+    ];
     code.add("v_lshl_add_u32", Class::Vop3, &sum)?;
-    let bits = [(Name::Src1, OperandArg::Constant(0)), (Name::Src2, OperandArg::Constant(BITS))];
-    code.add("v_bfe_u32", Class::Vop3, &[[(Name::Vdst, to.into()), (Name::Src0, to.into())], bits].concat())
+    let bits =
+        [named_operand(Name::Src1, OperandArg::Constant(0)), named_operand(Name::Src2, OperandArg::Constant(BITS))];
+    code.add("v_bfe_u32", Class::Vop3, &[[named_operand(Name::Vdst, to), named_operand(Name::Src0, to)], bits].concat())
 }

@@ -18,7 +18,7 @@
 
 use crate::code::{
     CandidateFilter, CodeSite, InstructionFamily, Scheduling, Sequence, SiteAnswer, SiteQueries, SiteRefusal,
-    alloc_scratch,
+    alloc_scratch, named_operand,
 };
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
@@ -155,9 +155,9 @@ fn merge_accesses(
         mnemonic,
         Class::Ds,
         &[
-            (Name::Addr, first.address.into()),
+            named_operand(Name::Addr, first.address),
             (name, registers.into()),
-            (Name::Offset, OperandArg::Number(first.offset as i64)),
+            named_operand(Name::Offset, OperandArg::Number(first.offset as i64)),
         ],
     )?;
     Ok(true)
@@ -184,9 +184,12 @@ fn split_accesses(
     };
     for half in [first, second] {
         let mut operands = Vec::with_capacity(4);
-        operands.extend([(Name::Addr, half.address.into()), (Name::Offset, OperandArg::Number(half.offset as i64))]);
-        operands.extend(half.result.map(|reg| (Name::Vdst, reg.into())));
-        operands.extend(half.data.map(|reg| (Name::Data0, reg.into())));
+        operands.extend([
+            named_operand(Name::Addr, half.address),
+            named_operand(Name::Offset, OperandArg::Number(half.offset as i64)),
+        ]);
+        operands.extend(half.result.map(|reg| named_operand(Name::Vdst, reg)));
+        operands.extend(half.data.map(|reg| named_operand(Name::Data0, reg)));
         code.add(shape.single_mnemonic(), Class::Ds, &operands)?;
     }
     match code.scratch_registers().is_empty() && around.scheduling() == Scheduling::Hardware {
@@ -210,9 +213,9 @@ fn with_reachable_offset(
     let address = alloc_scratch(around, RegFile::Vgpr, 1, 1, &taken)?;
     code.declare_scratch(address)?;
     let sum = [
-        (Name::Vdst, address.into()),
-        (Name::Src0, OperandArg::Constant(half.offset)),
-        (Name::Src1, half.address.into()),
+        named_operand(Name::Vdst, address),
+        named_operand(Name::Src0, OperandArg::Constant(half.offset)),
+        named_operand(Name::Src1, half.address),
     ];
     code.add("v_add_nc_u32", Class::Vop2, &sum)?;
     Ok(TwoAddressHalf { address, offset: 0, ..half })

@@ -13,7 +13,7 @@
 
 use crate::code::{
     CandidateFilter, CodeSite, InstructionFamily, RECOMPILE, Sequence, SiteAnswer, SiteQueries, SiteRefusal,
-    alloc_scratch,
+    alloc_scratch, named_operand,
 };
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
@@ -105,23 +105,36 @@ impl Temporaries {
 
     /// `to` becomes the operation of `a`.
     fn add_unary(&mut self, mnemonic: &str, to: Reg, a: impl Into<OperandArg>) -> Result<(), SiteRefusal> {
-        self.code.add(mnemonic, Class::Vop1, &[(Name::Vdst, to.into()), (Name::Src0, a.into())])
+        self.code.add(mnemonic, Class::Vop1, &[named_operand(Name::Vdst, to), named_operand(Name::Src0, a)])
     }
 
     /// `to` becomes the operation of `a` and `b`; the short form has a register as its second source.
     fn add_binary(&mut self, mnemonic: &str, to: Reg, a: impl Into<OperandArg>, b: Reg) -> Result<(), SiteRefusal> {
         let class = if b.file == RegFile::Vgpr { Class::Vop2 } else { Class::Vop3 };
-        self.code.add(mnemonic, class, &[(Name::Vdst, to.into()), (Name::Src0, a.into()), (Name::Src1, b.into())])
+        self.code.add(
+            mnemonic,
+            class,
+            &[named_operand(Name::Vdst, to), named_operand(Name::Src0, a), named_operand(Name::Src1, b)],
+        )
     }
 
     fn add_ternary(&mut self, mnemonic: &str, to: Reg, [a, b, c]: [OperandArg; 3]) -> Result<(), SiteRefusal> {
-        let operands = [(Name::Vdst, to.into()), (Name::Src0, a), (Name::Src1, b), (Name::Src2, c)];
+        let operands = [
+            named_operand(Name::Vdst, to),
+            named_operand(Name::Src0, a),
+            named_operand(Name::Src1, b),
+            named_operand(Name::Src2, c),
+        ];
         self.code.add(mnemonic, Class::Vop3, &operands)
     }
 
     /// The mask of lanes in which the comparison of `a` and `b` holds.
     fn add_compare(&mut self, mnemonic: &str, to: Reg, a: u32, b: Reg) -> Result<(), SiteRefusal> {
-        let operands = [(Name::Sdst, to.into()), (Name::Src0, constant_operand(a)), (Name::Src1, b.into())];
+        let operands = [
+            named_operand(Name::Sdst, to),
+            named_operand(Name::Src0, constant_operand(a)),
+            named_operand(Name::Src1, b),
+        ];
         self.code.add(mnemonic, Class::Vop3, &operands)
     }
 
@@ -171,7 +184,8 @@ const MASKS: usize = 3;
 
 impl Temporaries {
     fn overflow_flag(&mut self) -> Result<(), SiteRefusal> {
-        let operands = [(Name::Sdst, self.scalar[2].into()), (Name::Simm16, OperandArg::Number(FP16_OVFL))];
+        let operands =
+            [named_operand(Name::Sdst, self.scalar[2]), named_operand(Name::Simm16, OperandArg::Number(FP16_OVFL))];
         self.code.add("s_getreg_b32", Class::Sopk, &operands)
     }
 

@@ -7,7 +7,7 @@
 
 use crate::code::{
     CandidateFilter, CodeSite, InstructionFamily, Replacement, Sequence, SiteAnswer, SiteQueries, SiteRefusal,
-    alloc_scratch, cannot_encode,
+    alloc_scratch, cannot_encode, named_operand,
 };
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
@@ -60,11 +60,7 @@ const BASE: Reg = Reg::special(Special::FlatScratchBaseLo, 2);
 const BASE_BY_HIGH: Reg = Reg::special(Special::FlatScratchBaseHi, 2);
 
 fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
-    let held = |name: Name| site.inst.raw(name).filter(|raw| missing_source_numbers(site.inst.entry()).contains(raw));
-    let names =
-        |name: Name| [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(OperandValue::Reg(base)));
-    let sources: Vec<Name> =
-        SOURCES.iter().filter(|name: &&Name| held(**name).is_some() && names(**name)).copied().collect();
+    let sources: Vec<Name> = SOURCES.into_iter().filter(|name| is_missing_base(site, *name)).collect();
     if sources.is_empty() {
         return Ok(SiteAnswer::NotMine);
     }
@@ -81,6 +77,13 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
     }
 }
 
+/// Whether an operand is the base of scratch, by a number that the target lacks.
+fn is_missing_base(site: &CodeSite<'_>, name: Name) -> bool {
+    let numbers = missing_source_numbers(site.inst.entry());
+    site.inst.raw(name).is_some_and(|raw| numbers.contains(&raw))
+        && [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(OperandValue::Reg(base)))
+}
+
 fn through_scalars(
     site: &CodeSite<'_>,
     around: &dyn SiteQueries,
@@ -90,7 +93,7 @@ fn through_scalars(
     let mut code = Sequence::new(site, around);
     code.declare_scratch(pair)?;
     code.wait("s_wait_alu", 0)?;
-    code.add("s_mov_b64", Class::Sop1, &[(Name::Sdst, pair.into()), (Name::Src0, BASE.into())])?;
+    code.add("s_mov_b64", Class::Sop1, &[named_operand(Name::Sdst, pair), named_operand(Name::Src0, BASE)])?;
     code.add_original(with_new_sources(site, sources, pair)?)?;
     Ok(code.finish()?.into())
 }
@@ -116,7 +119,7 @@ fn through_vectors(
     for (half, base) in [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi].into_iter().enumerate() {
         let to = Reg::new(RegFile::Vgpr, pair.index + half as u16, 1);
         let from = Reg::special(base, 1);
-        code.add("v_mov_b32", Class::Vop1, &[(Name::Vdst, to.into()), (Name::Src0, from.into())])?;
+        code.add("v_mov_b32", Class::Vop1, &[named_operand(Name::Vdst, to), named_operand(Name::Src0, from)])?;
     }
     code.add_original(with_new_sources(site, sources, pair)?)?;
     Ok(code.finish()?.into())

@@ -5,6 +5,7 @@
 
 use crate::code::{
     CandidateFilter, CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteQueries, SiteRefusal, alloc_scratch,
+    named_operand,
 };
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
@@ -47,7 +48,11 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
     match saved {
         Some(saved) => {
             code.declare_scratch(saved)?;
-            code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, saved.into()), (Name::Src0, descriptor.into())])?;
+            code.add(
+                "s_mov_b32",
+                Class::Sop1,
+                &[named_operand(Name::Sdst, saved), named_operand(Name::Src0, descriptor)],
+            )?;
         }
         None => code.declare_overwrite(descriptor, around)?,
     }
@@ -55,34 +60,43 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
     code.add(
         "s_pack_hh_b32_b16",
         Class::Sop2,
-        &[(Name::Sdst, descriptor.into()), (Name::Src0, OperandArg::Constant(0)), (Name::Src1, descriptor.into())],
+        &[
+            named_operand(Name::Sdst, descriptor),
+            named_operand(Name::Src0, OperandArg::Constant(0)),
+            named_operand(Name::Src1, descriptor),
+        ],
     )?;
     code.add_original(*site.inst)?;
     if let Some(saved) = saved {
         // The load may have to be issued again, and then reads its descriptor again.
         code.wait("s_wait_xcnt", 0)?;
-        code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, descriptor.into()), (Name::Src0, saved.into())])?;
+        code.add("s_mov_b32", Class::Sop1, &[named_operand(Name::Sdst, descriptor), named_operand(Name::Src0, saved)])?;
     }
     Ok(code.finish()?.into())
 }
 
 /// Whether `writer` leaves 0 in the low half of `reg`.
 fn clears_low_half(writer: &Inst, isa: Isa, reg: Reg) -> bool {
-    let value = |name| writer.operand(isa, name);
-    let constant = |name| match value(name) {
-        Some(OperandValue::Inline(inline)) => Some(inline.value as u32),
-        Some(OperandValue::Literal(literal)) => Some(literal.value as u32),
-        _ => None,
-    };
-    if value(Name::Sdst) != Some(OperandValue::Reg(reg)) {
+    if writer.operand(isa, Name::Sdst) != Some(OperandValue::Reg(reg)) {
         return false;
     }
-    let zero = |name| constant(name).is_some_and(|value| value & 0xffff == 0);
+    let first = constant_of_operand(writer, isa, Name::Src0);
     match writer.mnemonic() {
-        "s_mov_b32" => zero(Name::Src0),
-        "s_and_b32" => zero(Name::Src0) || zero(Name::Src1),
-        "s_pack_hh_b32_b16" => constant(Name::Src0).is_some_and(|value| value >> 16 == 0),
-        "s_pack_ll_b32_b16" | "s_pack_lh_b32_b16" => zero(Name::Src0),
+        "s_mov_b32" | "s_pack_ll_b32_b16" | "s_pack_lh_b32_b16" => has_zero_low_half(first),
+        "s_and_b32" => has_zero_low_half(first) || has_zero_low_half(constant_of_operand(writer, isa, Name::Src1)),
+        "s_pack_hh_b32_b16" => first.is_some_and(|value| value >> 16 == 0),
         _ => false,
     }
+}
+
+fn constant_of_operand(writer: &Inst, isa: Isa, name: Name) -> Option<u32> {
+    match writer.operand(isa, name)? {
+        OperandValue::Inline(inline) => Some(inline.value as u32),
+        OperandValue::Literal(literal) => Some(literal.value as u32),
+        _ => None,
+    }
+}
+
+fn has_zero_low_half(constant: Option<u32>) -> bool {
+    constant.is_some_and(|value| value & 0xffff == 0)
 }

@@ -24,9 +24,25 @@ fn hotswap_register_wmma_hazard_patch(registry: &mut FamilyRegistry) {
     );
 }
 
-/// Matrix instructions that can still matter, by their numbers in ascending order, each with the instructions
-/// that count since it.
-type PendingMatrices = Vec<(u32, u8)>;
+/// A matrix instruction that can still matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PendingMatrix {
+    /// Its number in [`Matrices`].
+    matrix: u32,
+    /// The instructions that count since it.
+    distance: u8,
+}
+
+/// Those of a place, by their numbers in ascending order.
+type PendingMatrices = Vec<PendingMatrix>;
+
+/// Instructions that are missing before one of a block.
+#[derive(Debug, Clone, Copy)]
+struct MissingDistance {
+    /// The number of the instruction in its block.
+    before: usize,
+    count: u8,
+}
 
 fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     let matrices = Matrices::from_flow(flow);
@@ -35,10 +51,16 @@ fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     }
     let missing = missing_distances(flow, &matrices);
     let nop = no_operation(flow.target)?;
-    let in_block = |(block, missing): (usize, Vec<(usize, u8)>)| {
-        missing.into_iter().map(move |(before, count)| Insertion { block, before, code: vec![nop; usize::from(count)] })
-    };
-    Ok(missing.into_iter().enumerate().flat_map(in_block).collect())
+    let blocks = missing.into_iter().enumerate();
+    Ok(blocks
+        .flat_map(|(block, missing)| {
+            missing.into_iter().map(move |MissingDistance { before, count }| Insertion {
+                block,
+                before,
+                code: vec![nop; usize::from(count)],
+            })
+        })
+        .collect())
 }
 
 fn is_matrix(entry: TableEntry) -> bool {
@@ -94,7 +116,7 @@ impl Matrices {
 
 /// For each block the instructions before which some are missing, and how many. The state before a block only ever
 /// loses distance, so this terminates. The result of the last iteration counts.
-fn missing_distances(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
+fn missing_distances(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<MissingDistance>> {
     let mut before = vec![PendingMatrices::new(); flow.blocks.len()];
     let mut walked: Vec<BlockWalkResult> = flow.blocks.iter().map(|_| BlockWalkResult::default()).collect();
     let mut work: VecDeque<usize> = (0..flow.blocks.len()).collect();
@@ -123,8 +145,8 @@ fn missing_distances(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<(u
 /// The result of walking a block.
 #[derive(Default)]
 struct BlockWalkResult {
-    /// Numbers of instructions, and how many must come before each.
-    missing: Vec<(usize, u8)>,
+    /// The missing instructions, by the numbers of those that they must come before.
+    missing: Vec<MissingDistance>,
     /// The states after the matrix instructions of the block, concatenated, and the start of each in that list.
     states: PendingMatrices,
     first: Vec<u32>,
@@ -149,14 +171,14 @@ impl BlockWalkResult {
     }
 
     /// The state after matrix instruction number `own` of the block.
-    fn state_after(&self, own: usize) -> Option<&[(u32, u8)]> {
+    fn state_after(&self, own: usize) -> Option<&[PendingMatrix]> {
         let first = *self.first.get(own)? as usize;
         let end = self.first.get(own + 1).map_or(self.states.len(), |end| *end as usize);
         self.states.get(first..end)
     }
 
     /// Records the state after one more of them.
-    fn record_state(&mut self, state: impl Iterator<Item = (u32, u8)>) {
+    fn record_state(&mut self, state: impl Iterator<Item = PendingMatrix>) {
         self.first.push(self.states.len() as u32);
         self.states.extend(state);
     }
@@ -167,7 +189,7 @@ impl BlockWalkResult {
         let moved = self.states.len() as u32;
         self.first.extend(other.first[own..].iter().map(|one| one - first as u32 + moved));
         self.states.extend_from_slice(&other.states[first..]);
-        self.missing.extend(other.missing.iter().filter(|(at, _)| *at > index));
+        self.missing.extend(other.missing.iter().filter(|missing| missing.before > index));
         self.end.clone_from(&other.end);
     }
 }
@@ -175,14 +197,14 @@ impl BlockWalkResult {
 /// Takes over smaller distances. Returns whether there were any.
 fn join_distances(known: &mut PendingMatrices, other: &PendingMatrices) -> bool {
     let mut changed = false;
-    for &(matrix, distance) in other {
-        match known.binary_search_by_key(&matrix, |(known, _)| *known) {
+    for &one in other {
+        match known.binary_search_by_key(&one.matrix, |known| known.matrix) {
             Ok(found) => {
-                changed |= distance < known[found].1;
-                known[found].1 = distance.min(known[found].1);
+                changed |= one.distance < known[found].distance;
+                known[found].distance = one.distance.min(known[found].distance);
             }
             Err(place) => {
-                known.insert(place, (matrix, distance));
+                known.insert(place, one);
                 changed = true;
             }
         }
@@ -190,12 +212,21 @@ fn join_distances(known: &mut PendingMatrices, other: &PendingMatrices) -> bool 
     changed
 }
 
+/// A matrix instruction that can still matter during a walk.
+#[derive(Debug, Clone, Copy)]
+struct CountedMatrix {
+    /// Its number in [`Matrices`].
+    matrix: u32,
+    /// The count after it.
+    at: u64,
+}
+
 /// The walk of one block.
 struct BlockWalk<'f> {
     flow: &'f FunctionFlow<'f>,
     matrices: &'f Matrices,
-    /// Matrix instructions that can still matter, by their numbers in ascending order, with the count after each.
-    state: Vec<(u32, u64)>,
+    /// Matrix instructions that can still matter, by their numbers in ascending order.
+    state: Vec<CountedMatrix>,
     /// Instructions that counted so far.
     count: u64,
     /// From this count on, one of them can no longer matter.
@@ -209,9 +240,17 @@ struct BlockWalk<'f> {
 }
 
 /// Matrix instructions, each with the number of instructions counted since.
-fn distances_since(state: &[(u32, u64)], count: u64) -> impl Iterator<Item = (u32, u8)> {
+fn distances_since(state: &[CountedMatrix], count: u64) -> impl Iterator<Item = PendingMatrix> {
     // A distance that saturates a byte no longer matters.
-    state.iter().map(move |(matrix, at)| (*matrix, (count - at).min(255) as u8))
+    state.iter().map(move |known| PendingMatrix { matrix: known.matrix, distance: (count - known.at).min(255) as u8 })
+}
+
+/// The matrix instruction of a block after which the state is that of the previous walk.
+struct KnownFrom {
+    /// Its number among the matrix instructions of the block.
+    own: usize,
+    /// Its number among all instructions of the block.
+    index: usize,
 }
 
 /// The count at the start of a block: no state holds a distance this large.
@@ -226,8 +265,8 @@ impl<'f> BlockWalk<'f> {
     fn begin_block(&mut self, before: &PendingMatrices) {
         (self.count, self.enough, self.near) = (BEGIN, 0, RegisterFilter::default());
         self.state.clear();
-        for &(matrix, since) in before {
-            self.state.push((matrix, BEGIN - u64::from(since)));
+        for &PendingMatrix { matrix, distance } in before {
+            self.state.push(CountedMatrix { matrix, at: BEGIN - u64::from(distance) });
             self.near.add(self.matrices.hazard_of(matrix));
         }
     }
@@ -235,7 +274,7 @@ impl<'f> BlockWalk<'f> {
     /// Walks a block; `walked` is the previous result.
     fn walk_block(&mut self, number: usize, walked: &mut BlockWalkResult) {
         self.found.clear();
-        if let Some((own, index)) = self.up_to_known(number, walked) {
+        if let Some(KnownFrom { own, index }) = self.up_to_known(number, walked) {
             self.found.adopt_results(walked, own, index);
         } else {
             self.found.end.extend(distances_since(&self.state, self.count));
@@ -243,9 +282,8 @@ impl<'f> BlockWalk<'f> {
         walked.copy_results(&self.found);
     }
 
-    /// Walks a block until the state equals that of the previous walk. Returns the number of the matrix instruction
-    /// after which it does, and its instruction number. From there on the results are the same.
-    fn up_to_known(&mut self, number: usize, walked: &BlockWalkResult) -> Option<(usize, usize)> {
+    /// Walks a block until the state equals that of the previous walk; from there on the results are the same.
+    fn up_to_known(&mut self, number: usize, walked: &BlockWalkResult) -> Option<KnownFrom> {
         let FlowBlock { leaves, mut banks, .. } = self.flow.blocks[number];
         let (code, matrices) = (self.flow.block_code(number), self.matrices);
         let first = matrices.in_block(number).start;
@@ -257,7 +295,7 @@ impl<'f> BlockWalk<'f> {
                 let next = own.next()?;
                 let matrix = &matrices.all[next as usize];
                 if self.enter_matrix(next, first, walked) {
-                    return Some(((next - first) as usize, matrix.index));
+                    return Some(KnownFrom { own: (next - first) as usize, index: matrix.index });
                 }
                 (index, banks) = (matrix.index + 1, matrix.behind);
                 continue;
@@ -272,13 +310,13 @@ impl<'f> BlockWalk<'f> {
                 needed = needed.max(self.most_missing(|hazard| hazard.spacing.matrix));
             }
             if needed > 0 {
-                self.found.missing.push((index, needed));
+                self.found.missing.push(MissingDistance { before: index, count: needed });
             }
             self.pass_instructions(needed + u8::from(counts_towards_distance(inst)));
             if let Some(matrix) = matrix
                 && self.enter_matrix(matrix, first, walked)
             {
-                return Some(((matrix - first) as usize, index));
+                return Some(KnownFrom { own: (matrix - first) as usize, index });
             }
             banks = banks.mode_after(inst, self.flow.target);
             index += 1;
@@ -305,7 +343,7 @@ impl<'f> BlockWalk<'f> {
     fn most_missing(&mut self, distance: impl Fn(&MatrixHazard) -> u8) -> u8 {
         let mut most = 0;
         self.near = RegisterFilter::default();
-        for &(matrix, at) in &self.state {
+        for &CountedMatrix { matrix, at } in &self.state {
             let hazard = self.matrices.hazard_of(matrix);
             self.near.add(hazard);
             most = most.max(u64::from(distance(hazard)).saturating_sub(self.count - at));
@@ -320,17 +358,17 @@ impl<'f> BlockWalk<'f> {
         let hazard = self.matrices.hazard_of(matrix);
         self.near.add(hazard);
         self.enough = self.enough.min(self.count + u64::from(hazard.spacing.matrix));
-        let place = self.state.partition_point(|(known, _)| *known < matrix);
-        match self.state.get_mut(place).filter(|(known, _)| *known == matrix) {
-            Some((_, at)) => *at = self.count,
-            None => self.state.insert(place, (matrix, self.count)),
+        let place = self.state.partition_point(|known| known.matrix < matrix);
+        match self.state.get_mut(place).filter(|known| known.matrix == matrix) {
+            Some(known) => known.at = self.count,
+            None => self.state.insert(place, CountedMatrix { matrix, at: self.count }),
         }
         let own = (matrix - first) as usize;
         let is_known = walked
             .state_after(own)
-            .is_some_and(|known| known.iter().copied().eq(current_matrix_distances(&self.state, self.count)));
+            .is_some_and(|known| known.iter().copied().eq(distances_since(&self.state, self.count)));
         if !is_known {
-            self.found.record_state(current_matrix_distances(&self.state, self.count));
+            self.found.record_state(distances_since(&self.state, self.count));
         }
         is_known
     }
@@ -343,8 +381,8 @@ impl<'f> BlockWalk<'f> {
         }
         let (matrices, now) = (self.matrices, self.count);
         let mut enough = u64::MAX;
-        self.state.retain(|(matrix, at)| {
-            let end = at + u64::from(matrices.hazard_of(*matrix).spacing.matrix);
+        self.state.retain(|known| {
+            let end = known.at + u64::from(matrices.hazard_of(known.matrix).spacing.matrix);
             enough = enough.min(if now < end { end } else { u64::MAX });
             now < end
         });
@@ -353,8 +391,4 @@ impl<'f> BlockWalk<'f> {
             self.near = RegisterFilter::default();
         }
     }
-}
-
-fn current_matrix_distances(state: &[(u32, u64)], count: u64) -> impl Iterator<Item = (u32, u8)> {
-    distances_since(state, count)
 }

@@ -12,8 +12,8 @@
 
 use crate::code::scaled::{self, NEUTRAL, SCALED, format};
 use crate::code::{
-    CandidateFilter, CodeSite, InstructionFamily, RECOMPILE, Replacement, Sequence, SiteAnswer, SiteQueries,
-    SiteRefusal, alloc_scratch,
+    CandidateFilter, CodeSite, InstructionFamily, NamedOperand, RECOMPILE, Replacement, Sequence, SiteAnswer,
+    SiteQueries, SiteRefusal, alloc_scratch, named_operand,
 };
 use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
@@ -136,22 +136,17 @@ fn split_rows(
     Ok(code.finish()?.into())
 }
 
-fn row_operands(
-    site: &CodeSite<'_>,
-    part: RowBlock,
-    b: Reg,
-    [scale_a, scale_b]: [OperandArg; 2],
-) -> Vec<(Name, OperandArg)> {
+fn row_operands(site: &CodeSite<'_>, part: RowBlock, b: Reg, [scale_a, scale_b]: [OperandArg; 2]) -> Vec<NamedOperand> {
     let mut operands = vec![
-        (Name::Vdst, part.result.into()),
-        (Name::Src0, part.a.into()),
-        (Name::Src1, b.into()),
-        (Name::Src2, part.c),
-        (Name::ScaleSrc0, scale_a),
-        (Name::ScaleSrc1, scale_b),
-        (Name::MatrixAFmt, OperandArg::Number(format::FP4)),
-        (Name::MatrixBFmt, OperandArg::Number(format::FP4)),
-        (Name::MatrixAScale, OperandArg::Number(i64::from(part.second))),
+        named_operand(Name::Vdst, part.result),
+        named_operand(Name::Src0, part.a),
+        named_operand(Name::Src1, b),
+        named_operand(Name::Src2, part.c),
+        named_operand(Name::ScaleSrc0, scale_a),
+        named_operand(Name::ScaleSrc1, scale_b),
+        named_operand(Name::MatrixAFmt, OperandArg::Number(format::FP4)),
+        named_operand(Name::MatrixBFmt, OperandArg::Number(format::FP4)),
+        named_operand(Name::MatrixAScale, OperandArg::Number(i64::from(part.second))),
     ];
     if scale_a == NEUTRAL {
         operands.pop();
@@ -234,14 +229,18 @@ fn halves_of_16_bits(
     for reg in [sum, limit, flag] {
         code.declare_scratch(reg)?;
     }
-    let one = |index: u16| Reg { index: sum.index + index, count: 1, ..sum };
     let c = match site.physical_register(Name::Src2, banks)? {
         None => constant_c(site)?,
         Some(c) => {
             for index in 0..8 {
                 let half = if index % 2 == 0 { VgprHalf::Low } else { VgprHalf::High };
                 let from = Reg::half(c.index + index / 2, half);
-                code.add("v_cvt_f32_f16", Class::Vop3, &[(Name::Vdst, one(index).into()), (Name::Src0, from.into())])?;
+                let to = single_register(sum, index);
+                code.add(
+                    "v_cvt_f32_f16",
+                    Class::Vop3,
+                    &[named_operand(Name::Vdst, to), named_operand(Name::Src0, from)],
+                )?;
             }
             sum.into()
         }
@@ -250,31 +249,36 @@ fn halves_of_16_bits(
         SCALED,
         Class::Vop3px2,
         &[
-            (Name::Vdst, sum.into()),
-            (Name::Src0, site.register_operand(Name::Src0, banks)?.into()),
-            (Name::Src1, site.register_operand(Name::Src1, banks)?.into()),
-            (Name::Src2, c),
-            (Name::Src2Modifiers, OperandArg::Number(site.raw(Name::Src2Modifiers) as i64)),
-            (Name::ScaleSrc0, NEUTRAL),
-            (Name::ScaleSrc1, NEUTRAL),
-            (Name::MatrixAFmt, OperandArg::Number(formats[0])),
-            (Name::MatrixBFmt, OperandArg::Number(formats[1])),
+            named_operand(Name::Vdst, sum),
+            named_operand(Name::Src0, site.register_operand(Name::Src0, banks)?),
+            named_operand(Name::Src1, site.register_operand(Name::Src1, banks)?),
+            named_operand(Name::Src2, c),
+            named_operand(Name::Src2Modifiers, OperandArg::Number(site.raw(Name::Src2Modifiers) as i64)),
+            named_operand(Name::ScaleSrc0, NEUTRAL),
+            named_operand(Name::ScaleSrc1, NEUTRAL),
+            named_operand(Name::MatrixAFmt, OperandArg::Number(formats[0])),
+            named_operand(Name::MatrixBFmt, OperandArg::Number(formats[1])),
         ],
     )?;
-    clamp_sums(&mut code, one, limit, flag)?;
+    clamp_sums(&mut code, sum, limit, flag)?;
     let result = site.register_operand(Name::Vdst, banks)?;
     for index in 0..4 {
         code.add(
             "v_cvt_pk_f16_f32",
             Class::Vop3,
             &[
-                (Name::Vdst, Reg { index: result.index + index, count: 1, ..result }.into()),
-                (Name::Src0, one(2 * index).into()),
-                (Name::Src1, one(2 * index + 1).into()),
+                named_operand(Name::Vdst, Reg { index: result.index + index, count: 1, ..result }),
+                named_operand(Name::Src0, single_register(sum, 2 * index)),
+                named_operand(Name::Src1, single_register(sum, 2 * index + 1)),
             ],
         )?;
     }
     Ok(code.finish()?.into())
+}
+
+/// One of the registers of a run.
+fn single_register(run: Reg, index: u16) -> Reg {
+    Reg { index: run.index + index, count: 1, ..run }
 }
 
 /// A constant C of 16-bit floats that is the same number in 32 bits: 0 and the powers of two.
@@ -294,24 +298,34 @@ const INFINITY: u64 = 0x7f80_0000;
 const TO_LARGEST: u64 = INFINITY - 0x477f_e000;
 
 /// Clamps the sums between plus and minus the largest 16-bit float, if MODE says so. NaN stays.
-fn clamp_sums(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: Reg) -> Result<(), SiteRefusal> {
-    code.add("s_getreg_b32", Class::Sopk, &[(Name::Sdst, flag.into()), (Name::Simm16, OperandArg::Number(FP16_OVFL))])?;
-    let product =
-        [(Name::Sdst, flag.into()), (Name::Src0, flag.into()), (Name::Src1, OperandArg::Constant(TO_LARGEST))];
+fn clamp_sums(code: &mut Sequence, sums: Reg, limit: Reg, flag: Reg) -> Result<(), SiteRefusal> {
+    code.add(
+        "s_getreg_b32",
+        Class::Sopk,
+        &[named_operand(Name::Sdst, flag), named_operand(Name::Simm16, OperandArg::Number(FP16_OVFL))],
+    )?;
+    let product = [
+        named_operand(Name::Sdst, flag),
+        named_operand(Name::Src0, flag),
+        named_operand(Name::Src1, OperandArg::Constant(TO_LARGEST)),
+    ];
     code.add("s_mul_i32", Class::Sop2, &product)?;
-    let difference =
-        [(Name::Vdst, limit.into()), (Name::Src0, OperandArg::Constant(INFINITY)), (Name::Src1, flag.into())];
+    let difference = [
+        named_operand(Name::Vdst, limit),
+        named_operand(Name::Src0, OperandArg::Constant(INFINITY)),
+        named_operand(Name::Src1, flag),
+    ];
     code.add("v_sub_nc_u32", Class::Vop3, &difference)?;
     for index in 0..8 {
         code.add(
             "v_minimummaximum_f32",
             Class::Vop3,
             &[
-                (Name::Vdst, one(index).into()),
-                (Name::Src0, one(index).into()),
-                (Name::Src1, limit.into()),
-                (Name::Src2Modifiers, OperandArg::Number(1)),
-                (Name::Src2, limit.into()),
+                named_operand(Name::Vdst, single_register(sums, index)),
+                named_operand(Name::Src0, single_register(sums, index)),
+                named_operand(Name::Src1, limit),
+                named_operand(Name::Src2Modifiers, OperandArg::Number(1)),
+                named_operand(Name::Src2, limit),
             ],
         )?;
     }

@@ -5,7 +5,7 @@ use hotswap_families::code::{
     CodeSite, FlowBlock, FunctionCode, FunctionFlow, Insertion, Replacement, Scheduling, SiteAnswer, SiteQueries,
     SiteRefusal,
 };
-use hotswap_families::{FamilyRegistry, FamilyRewriter};
+use hotswap_families::{FamilyAnswer, FamilyRefusal, FamilyRegistry, FamilyRewriter};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::{ControlFlow as Next, WaitCounter};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -187,15 +187,15 @@ fn answer(rewriter: &FamilyRewriter, site: &CodeSite<'_>, around: &SiteContext<'
     }
     match rewriter.rewrite_site(site, around) {
         Ok(None) => Ok(same),
-        Ok(Some((_, SiteAnswer::NotMine))) => panic!("an answer that the registry keeps"),
-        Ok(Some((family, SiteAnswer::Leave(why)))) => {
+        Ok(Some(FamilyAnswer { answer: SiteAnswer::NotMine, .. })) => panic!("an answer that the registry keeps"),
+        Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Leave(why) })) => {
             Ok(Line { note: Some(format!("{}: left: {why}", family.name)), ..same })
         }
-        Ok(Some((family, SiteAnswer::Replace(replacement)))) => {
+        Ok(Some(FamilyAnswer { family, answer: SiteAnswer::Replace(replacement) })) => {
             let note = describe(family.name, site.inst, &replacement);
             Ok(Line { note: Some(note), code: replacement.code })
         }
-        Err((family, refusal)) => Err(format!("{}: {}: {refusal}", family.name, site.inst.mnemonic())),
+        Err(FamilyRefusal { family, refusal }) => Err(format!("{}: {}: {refusal}", family.name, site.inst.mnemonic())),
     }
 }
 

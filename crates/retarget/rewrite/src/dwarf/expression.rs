@@ -15,6 +15,12 @@ fn expression_encoding(width: usize) -> gimli::Encoding {
     gimli::Encoding { address_size: 8, format, version: 5 }
 }
 
+/// An operation with its place in the expression.
+struct PlacedOperation<'e> {
+    at: usize,
+    operation: Operation<EndianSlice<'e, LittleEndian>>,
+}
+
 /// Records the addresses in an expression whose first byte is at `offset` of a section, and whose references have this
 /// width. Returns indices of `.debug_addr` that are addresses of other spaces.
 ///
@@ -31,11 +37,11 @@ pub(super) fn record_addresses(
     }
     let expression = Expression(EndianSlice::new(bytes, LittleEndian));
     let mut operations = expression.operations(expression_encoding(width));
-    let mut found: Vec<(usize, Operation<EndianSlice<'_, LittleEndian>>)> = Vec::new();
+    let mut found: Vec<PlacedOperation<'_>> = Vec::new();
     loop {
         let at = operations.offset_from(&expression);
         match operations.next() {
-            Ok(Some(operation)) => found.push((at, operation)),
+            Ok(Some(operation)) => found.push(PlacedOperation { at, operation }),
             Ok(None) => break,
             Err(_) if may_hold_address(source, &bytes[at.min(bytes.len())..]) => {
                 let file = source.image.sections[section].offset + offset + at as u64;
@@ -49,10 +55,13 @@ pub(super) fn record_addresses(
         }
     }
     let mut foreign = Vec::new();
-    for (number, (at, operation)) in found.iter().enumerate() {
+    for (number, PlacedOperation { at, operation }) in found.iter().enumerate() {
         let is_foreign = matches!(
             found.get(number + 2..number + 4),
-            Some([(_, Operation::Swap), (_, Operation::Deref { space: true, .. })])
+            Some([
+                PlacedOperation { operation: Operation::Swap, .. },
+                PlacedOperation { operation: Operation::Deref { space: true, .. }, .. }
+            ])
         );
         match operation {
             Operation::Address { address } if !is_foreign => {

@@ -175,7 +175,7 @@ impl FrameRewriter<'_, '_> {
         Ok(common)
     }
 
-    /// `DW_EH_PE_…`
+    /// Reads how addresses are encoded, a `DW_EH_PE_…` constant.
     fn read_encoding(&mut self, common: &mut FrameEncoding) -> Result<(), Diagnostic> {
         let encoding = self.cursor.read_number(1)?;
         common.is_relative = encoding & 0x70 == 0x10;

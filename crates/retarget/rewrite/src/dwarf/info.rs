@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::{DebugTargets, Dwarf, expression};
-use crate::fix::{OffsetRuns, ReplacedContent, SectionOffset};
+use crate::fix::{OffsetRuns, ReplacedContent, ReplacedSection, SectionOffset};
 use crate::refuse_layout;
 use gimli::{AttributeValue, DebugAbbrev, DebugInfo, DebugTypes, DwAt, LittleEndian, UnitHeader};
 use hotswap_code_object::ObjectKind;
@@ -72,7 +72,8 @@ pub(super) fn rewrite_units(source: &DebugTargets<'_>, dwarf: &mut Dwarf) -> Res
                 )
             })?;
         }
-        dwarf.replaced.push((number, ReplacedContent { bytes, chunks: OffsetRuns::default() }));
+        let content = ReplacedContent { bytes, chunks: OffsetRuns::default() };
+        dwarf.replaced.push(ReplacedSection { section: number, content });
     }
     Ok(units)
 }
@@ -151,7 +152,7 @@ struct DieAttributes {
     lists: Vec<ListOffset>,
     bases: Vec<ListOffset>,
     addresses: Option<u64>,
-    /// Other addresses.
+    /// The fields of all other addresses.
     others: Vec<AddressField>,
     numbers: Vec<ReferenceField>,
     expressions: Vec<ExpressionBytes>,

@@ -23,7 +23,7 @@ struct LineHeader {
 struct LineRow {
     /// Opcodes without an advance.
     kept: Vec<u8>,
-    /// In steps.
+    /// The advance of the address, in steps of the program.
     advance: u64,
     /// In bytes, of the opcode that does not count in steps.
     fixed: u64,

@@ -21,7 +21,7 @@ impl<'k> ProgramCursor<'k> {
         Self { known, own: 0..0, function: None, free: 0..0 }
     }
 
-    /// As [`KnownProgram::is_reached`].
+    /// The answer of [`KnownProgram::is_reached`], from the function that was found last where it holds the offset.
     #[inline]
     pub(crate) fn is_reached(&mut self, at: u64) -> bool {
         if !self.own.contains(&at) {
@@ -32,7 +32,7 @@ impl<'k> ProgramCursor<'k> {
         is_reached
     }
 
-    /// As [`KnownProgram::data_end`].
+    /// The answer of [`KnownProgram::data_end`], at once within the last bytes that are free of data.
     #[inline]
     pub(crate) fn data_end(&mut self, at: u64) -> Option<u64> {
         if self.free.contains(&at) {

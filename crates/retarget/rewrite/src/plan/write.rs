@@ -20,7 +20,7 @@ struct PlanPosition {
     new: u64,
 }
 
-/// See [`CodePlan::in_pieces`].
+/// The function that [`CodePlan::in_pieces`] calls for each piece of the new code.
 type PieceWriter<'t> = dyn Fn(&[MapChange], PlanPosition, u64, &mut [u8]) -> Result<(), Diagnostic> + Sync + 't;
 
 impl CodePlan<'_> {

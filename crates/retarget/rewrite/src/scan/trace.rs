@@ -34,12 +34,19 @@ struct Trace<'t> {
     at: u64,
     pair: u32,
     spare: Option<SpareDistance>,
-    /// The addition of the low half: the instruction, and its literal or the spare register.
-    low: Option<(u64, LowAddend)>,
+    low: Option<LowAddition>,
     /// SCC says that the distance in the third register is not negative.
     is_sign_tested: bool,
     /// The target if the distance is not negative.
     positive: Option<u64>,
+}
+
+/// The addition of the low half.
+#[derive(Debug, Clone, Copy)]
+struct LowAddition {
+    /// The offset of the instruction.
+    at: u64,
+    addend: LowAddend,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -128,17 +135,17 @@ impl Trace<'_> {
             return None;
         }
         let by_spare = self.spare.filter(|spare| touches_registers(self.isa, inst, spare.register, 1));
-        let low = match by_spare {
+        let addend = match by_spare {
             Some(spare) if spare.is_absolute == subtracts => LowAddend::Spare { subtracts },
             None if inst.len() > 4 && !subtracts => LowAddend::Literal(at + 4),
             _ => return None,
         };
-        self.low = Some((at, low));
+        self.low = Some(LowAddition { at, addend });
         Some(())
     }
 
     fn add_high(&mut self, at: u64, inst: &Inst, subtracts: bool) -> Option<PcComputation> {
-        let (first, low) = self.low?;
+        let LowAddition { at: first, addend: low } = self.low?;
         let number = inline_source(inst, self.isa);
         match low {
             LowAddend::Literal(low) if !subtracts && inst.len() > 4 => {

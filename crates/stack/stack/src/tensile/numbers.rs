@@ -127,7 +127,7 @@ pub(crate) fn table_with_targets(bytes: &[u8], wanted: &[WantedTarget]) -> Resul
 /// The file of further operations with the targets' lists.
 ///
 /// # Errors
-/// As for [`table`].
+/// The same as those of [`table`].
 pub(crate) fn operations_with_targets(bytes: &[u8], wanted: &[WantedTarget]) -> Result<Vec<u8>, Diagnostic> {
     let mut value = read_value(bytes)?;
     let lists = map_of(&mut value)?;
@@ -142,7 +142,7 @@ pub(crate) fn operations_with_targets(bytes: &[u8], wanted: &[WantedTarget]) -> 
     write_value(&value)
 }
 
-fn find_named_list(name: &str, lists: &[(Value, Value)]) -> Option<Value> {
+fn find_named_list(name: &str, lists: &MsgpackEntries) -> Option<Value> {
     lists.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, list)| list.clone())
 }
 

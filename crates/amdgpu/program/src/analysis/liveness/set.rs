@@ -116,10 +116,10 @@ impl LiveSet {
 
     /// Removes a register: it is needed in no lane.
     pub fn remove_register(&mut self, reg: Reg) {
-        let (word, low, high) = Self::bits_of_register(reg);
-        self.remove_bits((word, low, high));
+        let bits = Self::bits_of_register(reg);
+        self.remove_bits(bits);
         if is_vector(reg) {
-            self.remove_bits((word + VECTORS, low, high));
+            self.remove_bits(bits.in_other_lanes());
         }
     }
 
@@ -143,15 +143,14 @@ impl LiveSet {
         self.before_growing();
     }
 
-    /// Bits of a register: the word, its bits there, and its bits in the next word.
     #[inline(always)]
-    pub(super) fn bits_of_register(reg: Reg) -> (usize, u64, u64) {
+    pub(super) fn bits_of_register(reg: Reg) -> RegisterBits {
         let (word, low, high) = reg.set_bits();
-        (if is_vector(reg) { word } else { word + VECTORS }, low, high)
+        RegisterBits { word: if is_vector(reg) { word } else { word + VECTORS }, low, high }
     }
 
     #[inline(always)]
-    pub(super) fn add_bits(&mut self, (word, low, high): (usize, u64, u64)) {
+    pub(super) fn add_bits(&mut self, RegisterBits { word, low, high }: RegisterBits) {
         if let Some([first, second]) = self.words.get_mut(word..word + 2).and_then(|pair| pair.first_chunk_mut()) {
             *first |= low;
             *second |= high;
@@ -161,13 +160,32 @@ impl LiveSet {
     }
 
     #[inline(always)]
-    pub(super) fn remove_bits(&mut self, (word, low, high): (usize, u64, u64)) {
+    pub(super) fn remove_bits(&mut self, RegisterBits { word, low, high }: RegisterBits) {
         if let Some([first, second]) = self.words.get_mut(word..word + 2).and_then(|pair| pair.first_chunk_mut()) {
             *first &= !low;
             *second &= !high;
         } else if let Some(last) = self.words.get_mut(word) {
             *last &= !low;
         }
+    }
+}
+
+/// The bits of a register in a [`LiveSet`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RegisterBits {
+    /// The number of the first word.
+    pub(super) word: usize,
+    /// Bits in that word.
+    pub(super) low: u64,
+    /// Bits in the next word.
+    pub(super) high: u64,
+}
+
+impl RegisterBits {
+    /// The bits of the same vector register in the lanes that are not active.
+    #[inline(always)]
+    pub(super) fn in_other_lanes(self) -> Self {
+        Self { word: self.word + VECTORS, ..self }
     }
 }
 

@@ -82,8 +82,8 @@ impl Liveness {
     ) -> Option<(LiveSet, LiveSet)> {
         let function = program.functions.get(self.function)?;
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
-        let (_, before, behind) = self.around_all(program, summaries, banks, block, &[offset]).pop()?;
-        Some((before, behind))
+        let around = self.around_all(program, summaries, banks, block, &[offset]).pop()?;
+        Some((around.before, around.behind))
     }
 
     /// The same for several instructions of one block, whose offsets ascend; each result with its offset,
@@ -96,7 +96,7 @@ impl Liveness {
         banks: &BankMap,
         block: usize,
         offsets: &[u32],
-    ) -> Vec<(u32, LiveSet, LiveSet)> {
+    ) -> Vec<LiveAround> {
         let mut solver =
             LivenessSolver::with_layout(program, self.function, summaries, banks, self.returned, self.layout);
         let mut after = solver.live_after_block(block, &self.rows);
@@ -109,13 +109,29 @@ impl Liveness {
                 return;
             }
             match found.last_mut() {
-                Some((_, found, _)) if before => *found = *live,
-                _ => found.push((at, *live, *live)),
+                Some(LiveAround { before: found, .. }) if before => *found = *live,
+                _ => found.push(LiveAround { offset: at, before: *live, behind: *live }),
             }
         });
         found.reverse();
         found
     }
+}
+
+/// The registers live around an instruction.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveAround {
+    pub offset: u32,
+    pub before: LiveSet,
+    pub behind: LiveSet,
+}
+
+/// An instruction of a block.
+struct BlockInst {
+    at: u32,
+    inst: Inst,
+    /// The bank mode in force.
+    banks: VgprBanks,
 }
 
 pub(super) struct LivenessSolver<'p, 'a> {
@@ -127,8 +143,8 @@ pub(super) struct LivenessSolver<'p, 'a> {
     returned: LiveSet,
     layout: RowLayout,
     stepper: Stepper<'p>,
-    /// The instructions of a block, with the bank mode in force.
-    line: Vec<(u32, Inst, VgprBanks)>,
+    /// The instructions of a block.
+    line: Vec<BlockInst>,
 }
 
 impl<'p, 'a> LivenessSolver<'p, 'a> {
@@ -214,14 +230,14 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         }
         if transfers.mixed.get(block) || block >= transfers.rooms {
             self.read_block(block);
-            for (_, inst, banks) in self.line.iter().rev() {
+            for BlockInst { inst, banks, .. } in self.line.iter().rev() {
                 self.stepper.step_back(inst, *banks, [&mut live]);
             }
             return self.layout.merge_into_row(row, &live);
         }
         let (mut most, mut least, mut mixes) = (LiveSet::EVERYTHING, LiveSet::NOTHING, false);
         self.read_block(block);
-        for (_, inst, banks) in self.line.iter().rev() {
+        for BlockInst { inst, banks, .. } in self.line.iter().rev() {
             mixes |= self.stepper.step_back(inst, *banks, [&mut live, &mut most, &mut least]);
         }
         if mixes {
@@ -271,7 +287,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         let isa = source.isa_at(line.start);
         for (at, inst) in isa.walk(source.bytes.get(line.start as usize..).unwrap_or_default()) {
             let (Ok(inst), true) = (inst, line.start + (at as u32) < line.end) else { break };
-            self.line.push((line.start + at as u32, inst, banks));
+            self.line.push(BlockInst { at: line.start + at as u32, inst, banks });
             if threads {
                 banks = banks.mode_after(&inst, isa);
             }
@@ -284,7 +300,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         let line = self.function.block(block);
         self.read_block(block);
         let instructions = std::mem::take(&mut self.line);
-        for (at, inst, banks) in instructions.iter().rev() {
+        for BlockInst { at, inst, banks } in instructions.iter().rev() {
             each(*at, live, false);
             if *at == line.last && line.exit == BlockExit::Call {
                 *live = self.before_callee(line.last, live);

@@ -1,6 +1,6 @@
 //! Steps backwards over one instruction.
 
-use super::set::{LiveSet, VECTORS, is_vector};
+use super::set::{LiveSet, RegisterBits, VECTORS, is_vector};
 use crate::ops::{AddressOp, Ops};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::{EffectBits, EffectReader};
@@ -98,7 +98,7 @@ impl<'o> Stepper<'o> {
         let mut found = Implicit { key, ..Implicit::default() };
         each(&mut |effect| {
             let reg = effect.reg();
-            let (word, low, high) = LiveSet::bits_of_register(reg);
+            let RegisterBits { word, low, high } = LiveSet::bits_of_register(reg);
             let Some(word) = word.checked_sub(VECTORS * 2).filter(|word| *word < 4) else { return };
             let set = match (effect.written(), effect.partial()) {
                 (false, _) => &mut found.read,
@@ -141,10 +141,10 @@ impl<'o> Stepper<'o> {
             live.remove_bits(LiveSet::bits_of_register(reg));
         }
         for reg in &read {
-            let (word, low, high) = LiveSet::bits_of_register(reg);
-            live.add_bits((word, low, high));
+            let bits = LiveSet::bits_of_register(reg);
+            live.add_bits(bits);
             if is_vector(reg) {
-                live.add_bits((word + VECTORS, low, high));
+                live.add_bits(bits.in_other_lanes());
             }
         }
     }
@@ -172,26 +172,26 @@ fn is_exec(reg: Reg) -> bool {
     reg.is(Special::ExecLo) || reg.is(Special::ExecHi)
 }
 
-/// Bits of the register of an effect as [`LiveSet::place`] returns them; `None` where its bank is not known.
+/// Bits of the register of an effect; `None` where its bank is not known.
 #[inline(always)]
-fn effect_bits(effect: EffectBits, banks: VgprBanks) -> Option<(usize, u64, u64)> {
+fn effect_bits(effect: EffectBits, banks: VgprBanks) -> Option<RegisterBits> {
     let (word, low, high) = effect.set_bits();
     if !effect.is_vector() {
-        return Some((word + VECTORS, low, high));
+        return Some(RegisterBits { word: word + VECTORS, low, high });
     }
     if banks == VgprBanks::ENTRY {
-        return Some((word, low, high));
+        return Some(RegisterBits { word, low, high });
     }
     banks.resolve_register(effect.reg(), effect.role()).map(LiveSet::bits_of_register)
 }
 
 #[inline(always)]
 fn kill_effect<const N: usize>(effect: EffectBits, banks: VgprBanks, lives: &mut [&mut LiveSet; N]) {
-    let Some((word, low, high)) = effect_bits(effect, banks) else { return };
+    let Some(bits) = effect_bits(effect, banks) else { return };
     for live in lives {
-        live.remove_bits((word, low, high));
+        live.remove_bits(bits);
         if effect.is_vector() && !effect.masked() {
-            live.remove_bits((word + VECTORS, low, high));
+            live.remove_bits(bits.in_other_lanes());
         }
     }
 }
@@ -218,15 +218,15 @@ fn gen_read<const N: usize>(effect: EffectBits, banks: VgprBanks, crosses: bool,
 }
 
 fn add_live_bits<const N: usize>(
-    (word, low, high): (usize, u64, u64),
+    bits: RegisterBits,
     lives: &mut [&mut LiveSet; N],
     crosses: bool,
     effect: &EffectBits,
 ) {
     for live in lives {
-        live.add_bits((word, low, high));
+        live.add_bits(bits);
         if crosses && effect.is_vector() {
-            live.add_bits((word + VECTORS, low, high));
+            live.add_bits(bits.in_other_lanes());
         }
     }
 }

@@ -83,6 +83,9 @@ pub struct Summaries {
     trusting: Vec<bool>,
 }
 
+/// Summaries by the offsets of their entries.
+type EntrySummaries = Vec<(u32, LiveSummary)>;
+
 impl Summaries {
     /// The summaries of all functions that are called from known places.
     #[must_use]
@@ -141,7 +144,7 @@ impl Summaries {
         // summary.
         let is_task = rayon::current_thread_index().is_some();
         for level in group_levels(program) {
-            let made: Vec<(u32, LiveSummary)> = match is_task {
+            let made: EntrySummaries = match is_task {
                 true => level.iter().flat_map(|group| self.summarize_group(program, banks, group)).collect(),
                 false => level.par_iter().flat_map_iter(|group| self.summarize_group(program, banks, group)).collect(),
             };
@@ -154,7 +157,7 @@ impl Summaries {
         self.entries.get(&entry)
     }
 
-    fn summarize_group(&self, program: &Program<'_>, banks: &BankMap, group: &[u32]) -> Vec<(u32, LiveSummary)> {
+    fn summarize_group(&self, program: &Program<'_>, banks: &BankMap, group: &[u32]) -> EntrySummaries {
         let members: Vec<u32> =
             group.iter().copied().filter(|member| program.callers(*member as usize).next().is_some()).collect();
         let recursive = group.len() > 1 || members.iter().any(|member| calls_itself(program, *member));
@@ -174,7 +177,7 @@ impl Summaries {
             }
         }
         for _ in 0..ROUNDS {
-            let made: Vec<(u32, LiveSummary)> =
+            let made: EntrySummaries =
                 members.iter().flat_map(|member| trial.entries_of(program, banks, *member)).collect();
             if made.iter().all(|(entry, summary)| trial.entries.get(entry) == Some(summary)) {
                 return made;
@@ -185,7 +188,7 @@ impl Summaries {
         entries.map(|entry| (entry.offset, LiveSummary::EVERYTHING)).collect()
     }
 
-    fn entries_of(&self, program: &Program<'_>, banks: &BankMap, member: u32) -> Vec<(u32, LiveSummary)> {
+    fn entries_of(&self, program: &Program<'_>, banks: &BankMap, member: u32) -> EntrySummaries {
         let (mut active, mut others) = (LiveSet::EVERYTHING, LiveSet::NOTHING);
         for word in 0..VECTORS {
             active.words[word + VECTORS] = 0;
@@ -216,25 +219,32 @@ fn calls_itself(program: &Program<'_>, member: u32) -> bool {
     program.callers(member as usize).any(|(caller, _)| caller == member as usize)
 }
 
+/// The group of a function.
+#[derive(Clone, Copy)]
+struct GroupPlace {
+    group: usize,
+    level: usize,
+}
+
 /// Groups of functions that can be analysed together, because their callees are in earlier levels.
 fn group_levels<'p>(program: &'p Program<'_>) -> Vec<Vec<&'p [u32]>> {
     // For each function its group and the level of that.
-    let mut place = vec![(usize::MAX, 0usize); program.functions.len()];
+    let mut place = vec![GroupPlace { group: usize::MAX, level: 0 }; program.functions.len()];
     let mut levels: Vec<Vec<&[u32]>> = Vec::new();
     for (number, group) in program.bottom_up().iter().enumerate() {
-        group.iter().for_each(|member| place[*member as usize].0 = number);
+        group.iter().for_each(|member| place[*member as usize].group = number);
         let callees = group.iter().flat_map(|member| &program.functions[*member as usize].calls);
         let level = callees
             .filter_map(|call| match call.callee {
                 CallDestination::Function { function, .. } => {
-                    let (group, level) = place[function as usize];
+                    let GroupPlace { group, level } = place[function as usize];
                     (group != number).then_some(level + 1)
                 }
                 _ => None,
             })
             .max()
             .unwrap_or(0);
-        group.iter().for_each(|member| place[*member as usize].1 = level);
+        group.iter().for_each(|member| place[*member as usize].level = level);
         if levels.len() <= level {
             levels.resize_with(level + 1, Vec::new);
         }

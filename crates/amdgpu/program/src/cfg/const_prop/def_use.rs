@@ -156,7 +156,7 @@ impl DefUseList {
     /// counter, jump, call or use lanes, and those that share a register with one of these, or with one that they
     /// write, and so on.
     pub(crate) fn address_points(&self) -> Vec<u32> {
-        let (points, mut wanted) = self.candidate_points();
+        let CandidatePoints { points, mut wanted } = self.candidate_points();
         // A lane that is read may be any that is written.
         let mut lanes = false;
         loop {
@@ -178,8 +178,7 @@ impl DefUseList {
         offsets
     }
 
-    /// All instructions through which addresses may pass, and the registers of those that make or use some.
-    fn candidate_points(&self) -> (Vec<AddressPoint>, u128) {
+    fn candidate_points(&self) -> CandidatePoints {
         let (mut points, mut wanted): (Vec<AddressPoint>, u128) = (Vec::new(), 0);
         let is_point =
             |kind: ChainKind| matches!(kind, ChainKind::Step | ChainKind::Seed | ChainKind::Always | ChainKind::Lane);
@@ -195,8 +194,15 @@ impl DefUseList {
                 *(if touch.effect.written() { &mut point.writes } else { &mut point.reads }) |= registers;
             }
         }
-        (points, wanted)
+        CandidatePoints { points, wanted }
     }
+}
+
+/// All instructions through which addresses may pass.
+struct CandidatePoints {
+    points: Vec<AddressPoint>,
+    /// The registers of those that make or use addresses.
+    wanted: u128,
 }
 
 fn touches_wanted_register(point: &&AddressPoint, wanted: u128) -> bool {

@@ -4,6 +4,7 @@
 //! nothing is claimed.
 
 use super::def_use::{ChainKind, DefUseList, scalar_registers, scalars_of};
+use super::events::{OffsetEvent, RegisterEvent};
 use super::steps::{
     AddressStep, AddressSteps, StepSource, TrackedKey, is_address_step, register_of, vector_register_of_key, vgpr_of,
 };
@@ -12,7 +13,7 @@ use crate::address::{LossPoint, LostAddress};
 use crate::bits::{DwordSet, each_bit};
 use crate::block::BlockExit;
 use crate::cfg::context::{CfgContext, EdgeTarget, direct_target};
-use crate::cfg::draft::{FunctionDraft, JumpTarget, Tracked};
+use crate::cfg::draft::{FunctionDraft, JumpTarget, Tracked, TrackedCall, TrackedJump};
 use crate::dataflow::{self, Dataflow, WorkList};
 use crate::ops::AddressOp;
 use crate::place::ProgramByte;
@@ -89,26 +90,14 @@ impl BlockValues {
     }
 }
 
-/// An event for followed registers; those of one instruction are in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum RegisterEvent {
-    Step(u32),
-    /// Registers are read by an instruction that is not a step.
-    Read(u64),
-    /// Registers are overwritten by such an instruction.
-    Write(u64),
-    /// SCC is overwritten by such an instruction.
-    Scc,
-}
-
 pub(super) struct ValueSolver<'c, 's, 'a> {
     pub(super) context: &'c CfgContext<'s, 'a>,
     draft: &'c FunctionDraft,
     pub(super) steps: &'c AddressSteps,
     /// Scalar registers that are followed, a bit for each.
     scalars: u128,
-    /// By offset.
-    events: Vec<(u32, RegisterEvent)>,
+    /// The events of all registers, ascending by offset.
+    events: Vec<OffsetEvent>,
     /// Where the events of each block begin.
     first: Vec<u32>,
     pub(super) found: Option<Tracked>,
@@ -140,8 +129,8 @@ pub(super) fn solve_values(
     found.lost.dedup();
     found.escapes |= steps.overflows;
     found.serving.clone_from(&steps.serving);
-    found.jumps.sort_by_key(|jump| jump.0);
-    found.calls.sort_by_key(|call| call.0);
+    found.jumps.sort_by_key(|jump| jump.offset);
+    found.calls.sort_by_key(|call| call.offset);
     found.values.sort_by_key(|value| (value.high, value.low));
     found.values.dedup();
     found
@@ -185,18 +174,22 @@ impl ValueSolver<'_, '_, '_> {
     /// Collects the events in each block, in order.
     fn collect_events(&mut self, touches: &DefUseList) {
         let steps = &self.steps.steps;
-        self.events
-            .extend(steps.iter().enumerate().map(|(number, step)| (step.offset, RegisterEvent::Step(number as u32))));
+        self.events.extend(
+            steps
+                .iter()
+                .enumerate()
+                .map(|(number, step)| OffsetEvent { offset: step.offset, event: RegisterEvent::Step(number as u32) }),
+        );
         let carries = steps.iter().any(|step| step.op.carries());
         for touch in touches.iter() {
             match touch.kind {
                 ChainKind::Other => self.record_other_access(touch.offset, touch.effect),
                 ChainKind::Scc if carries && !is_address_step(touch.offset, steps) => {
-                    self.events.push((touch.offset, RegisterEvent::Scc))
+                    self.events.push(OffsetEvent { offset: touch.offset, event: RegisterEvent::Scc })
                 }
                 ChainKind::Indexed => {
-                    self.events
-                        .extend([(touch.offset, RegisterEvent::Write(u64::MAX)), (touch.offset, RegisterEvent::Scc)]);
+                    let both = [RegisterEvent::Write(u64::MAX), RegisterEvent::Scc];
+                    self.events.extend(both.map(|event| OffsetEvent { offset: touch.offset, event }));
                 }
                 ChainKind::Scc | ChainKind::Step | ChainKind::Seed | ChainKind::Always | ChainKind::Lane => {}
             }
@@ -208,7 +201,7 @@ impl ValueSolver<'_, '_, '_> {
         let mut at = 0;
         for block in 0..self.draft.blocks.len() {
             let start = self.draft.blocks.block_start(block);
-            at += self.events[at..].iter().take_while(|(offset, _)| *offset < start).count();
+            at += self.events[at..].iter().take_while(|event| event.offset < start).count();
             self.first.push(at as u32);
         }
         self.first.push(self.events.len() as u32);
@@ -224,8 +217,8 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     fn push_event(&mut self, offset: u32, effect: EffectBits, bits: u64) {
-        self.events
-            .push((offset, if effect.written() { RegisterEvent::Write(bits) } else { RegisterEvent::Read(bits) }));
+        let event = if effect.written() { RegisterEvent::Write(bits) } else { RegisterEvent::Read(bits) };
+        self.events.push(OffsetEvent { offset, event });
     }
 
     /// Adds instructions that are not steps and read or write vector registers of which a lane is followed.
@@ -321,11 +314,11 @@ impl ValueSolver<'_, '_, '_> {
     fn mark_unreached(&mut self, block: usize) {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         let Some(found) = &mut self.found else { return };
-        for (_, event) in &self.events[events] {
+        for OffsetEvent { event, .. } in &self.events[events] {
             let RegisterEvent::Step(number) = *event else { continue };
             let step = &self.steps.steps[number as usize];
             if step.op == AddressOp::SetPc {
-                found.jumps.push((step.offset, JumpTarget::Never));
+                found.jumps.push(TrackedJump { offset: step.offset, target: JumpTarget::Never });
             }
         }
     }
@@ -334,7 +327,7 @@ impl ValueSolver<'_, '_, '_> {
     fn apply_block(&mut self, block: usize, state: &mut KnownValues) {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         for event in events {
-            match self.events[event].1 {
+            match self.events[event].event {
                 RegisterEvent::Step(step) => self.apply_step(&self.steps.steps[step as usize], state),
                 RegisterEvent::Write(bits) => self.forget_values(bits, state),
                 RegisterEvent::Read(bits) => self.escape_values(bits, state),
@@ -577,7 +570,7 @@ impl ValueSolver<'_, '_, '_> {
         if let Some(found) = &mut self.found {
             if step.op == AddressOp::SwapPc {
                 let link = step.to.and_then(|key| u8::try_from(key).ok()).unwrap_or(255);
-                found.calls.push((step.offset, to, link));
+                found.calls.push(TrackedCall { offset: step.offset, to, link });
             } else {
                 let jump = match (to, pair) {
                     (Some(place), _) => JumpTarget::To(place),
@@ -586,7 +579,7 @@ impl ValueSolver<'_, '_, '_> {
                     }
                     _ => JumpTarget::Unknown,
                 };
-                found.jumps.push((step.offset, jump));
+                found.jumps.push(TrackedJump { offset: step.offset, target: jump });
             }
         }
         if step.op == AddressOp::SwapPc {

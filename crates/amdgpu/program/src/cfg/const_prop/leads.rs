@@ -40,7 +40,7 @@ fn sum_target(context: &CfgContext<'_, '_>, counter: u32) -> Option<u32> {
                 StepSource::Number(number) => {
                     Some(ProgramByte { base: ProgramByte::CODE, at: pc.wrapping_add(number as i32 as u64) })
                 }
-                StepSource::Fixup(number) => Some(fixup_target(source, number, pc)?.1),
+                StepSource::Fixup(number) => Some(fixup_target(source, number, pc)?.place),
                 _ => None,
             })?;
             return source.offset_of(place).or_else(|| source.loaded(place).and_then(|place| source.offset_of(place)));

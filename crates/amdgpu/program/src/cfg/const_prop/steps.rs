@@ -202,12 +202,15 @@ fn address_step(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Addre
     let op = context.ops.address_op(inst);
     let (mut to, mut dwords, mut sources) = (None, 1, [StepSource::Unknown; 2]);
     match op {
-        AddressOp::WriteLane => (to, sources[0]) = write_lane(inst, isa),
+        AddressOp::WriteLane => {
+            to = written_lane(inst, isa);
+            sources[0] = register_key(inst.operand(isa, Name::Src0)).map_or(StepSource::Unknown, StepSource::Key);
+        }
         AddressOp::ReadLane => {
             to = register_key(inst.operand(isa, Name::Vdst).or_else(|| inst.operand(isa, Name::Sdst)));
             sources[0] = read_lane(inst, isa);
         }
-        AddressOp::Load => (to, dwords, sources) = load_operands(inst, isa),
+        AddressOp::Load => LoadOperands { to, dwords, sources } = load_operands(inst, isa),
         _ => {
             if let Some(Operand::Reg(reg)) = inst.operand(isa, Name::Sdst) {
                 (to, dwords) = (scalar_key(reg), reg.count);
@@ -273,12 +276,11 @@ fn literal_fixup(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Opti
     (fixup.kind != FixupKind::Rel16).then_some(first as u32)
 }
 
-fn write_lane(inst: &Inst, isa: Isa) -> (Option<TrackedKey>, StepSource) {
-    let to = match (inst.operand(isa, Name::Vdst), constant_number(inst.operand(isa, Name::Src1))) {
+fn written_lane(inst: &Inst, isa: Isa) -> Option<TrackedKey> {
+    match (inst.operand(isa, Name::Vdst), constant_number(inst.operand(isa, Name::Src1))) {
         (Some(Operand::Reg(vgpr)), Some(number)) => Some(lane_key(vgpr.index, number)),
         _ => None,
-    };
-    (to, register_key(inst.operand(isa, Name::Src0)).map_or(StepSource::Unknown, StepSource::Key))
+    }
 }
 
 fn read_lane(inst: &Inst, isa: Isa) -> StepSource {
@@ -290,8 +292,16 @@ fn read_lane(inst: &Inst, isa: Isa) -> StepSource {
     }
 }
 
+/// The operands of a load.
+struct LoadOperands {
+    to: Option<TrackedKey>,
+    dwords: u8,
+    /// The base and the distance.
+    sources: [StepSource; 2],
+}
+
 /// A load through a pair of registers, with a distance that is a number.
-fn load_operands(inst: &Inst, isa: Isa) -> (Option<TrackedKey>, u8, [StepSource; 2]) {
+fn load_operands(inst: &Inst, isa: Isa) -> LoadOperands {
     let (mut to, mut dwords, mut base, mut distance, mut unknown) = (None, 1, StepSource::Unknown, 0, false);
     for operand in inst.operands(isa) {
         match (operand.name, operand.value) {
@@ -305,7 +315,8 @@ fn load_operands(inst: &Inst, isa: Isa) -> (Option<TrackedKey>, u8, [StepSource;
             _ => {}
         }
     }
-    (to, dwords, [if unknown { StepSource::Unknown } else { base }, StepSource::Number(distance)])
+    let base = if unknown { StepSource::Unknown } else { base };
+    LoadOperands { to, dwords, sources: [base, StepSource::Number(distance)] }
 }
 
 pub(super) fn is_address_step(offset: u32, steps: &[AddressStep]) -> bool {

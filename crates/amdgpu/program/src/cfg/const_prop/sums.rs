@@ -16,7 +16,7 @@ impl ValueSolver<'_, '_, '_> {
                 (TrackedValue::Number(number as u32), TrackedValue::Number((number >> 32) as u32))
             }
             StepSource::Fixup(fixup) => match self.resolve_fixup(fixup, 0) {
-                Some((FixupKind::Abs64, place)) => {
+                Some(FixupTarget { kind: FixupKind::Abs64, place }) => {
                     (TrackedValue::Low(place, step.offset), TrackedValue::High(place, step.offset))
                 }
                 _ => (TrackedValue::Unknown, TrackedValue::Unknown),
@@ -30,14 +30,16 @@ impl ValueSolver<'_, '_, '_> {
     pub(super) fn apply_absolute(&self, step: &AddressStep, state: &mut KnownValues, to: TrackedKey) {
         let StepSource::Fixup(fixup) = step.a else { return };
         let value = match self.resolve_fixup(fixup, 0) {
-            Some((FixupKind::Abs32Lo | FixupKind::Abs32, place)) => TrackedValue::Low(place, step.offset),
-            Some((FixupKind::Abs32Hi, place)) => TrackedValue::High(place, step.offset),
+            Some(FixupTarget { kind: FixupKind::Abs32Lo | FixupKind::Abs32, place }) => {
+                TrackedValue::Low(place, step.offset)
+            }
+            Some(FixupTarget { kind: FixupKind::Abs32Hi, place }) => TrackedValue::High(place, step.offset),
             _ => TrackedValue::Unknown,
         };
         self.set_value(state, to, value);
     }
 
-    fn resolve_fixup(&self, number: u32, pc: u64) -> Option<(FixupKind, ProgramByte)> {
+    fn resolve_fixup(&self, number: u32, pc: u64) -> Option<FixupTarget> {
         fixup_target(self.context.source, number, pc)
     }
 
@@ -47,7 +49,7 @@ impl ValueSolver<'_, '_, '_> {
         let (value, carry) = match (a, b, step.b) {
             (TrackedValue::Low(place, pc), _, StepSource::Fixup(fixup)) if !subtracts => {
                 match self.resolve_fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
-                    Some((_, after)) => {
+                    Some(FixupTarget { place: after, .. }) => {
                         (TrackedValue::Low(after, pc), Carry::Of { before: place, after, at: step.offset })
                     }
                     None => (TrackedValue::Unknown, Carry::Unknown),
@@ -88,7 +90,7 @@ impl ValueSolver<'_, '_, '_> {
         let value = match (a, b, step.b, state.carry) {
             (TrackedValue::High(place, pc), _, StepSource::Fixup(fixup), Carry::Of { at, .. }) if !subtracts => {
                 match self.resolve_fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
-                    Some((_, after)) => self.record_high_half(step, at, after, pc),
+                    Some(FixupTarget { place: after, .. }) => self.record_high_half(step, at, after, pc),
                     None => TrackedValue::Unknown,
                 }
             }
@@ -145,7 +147,7 @@ impl ValueSolver<'_, '_, '_> {
         let subtracts = step.op == AddressOp::Sub64;
         let result = match (TrackedValue::address_of_halves(base.0, base.1), distance, other) {
             (Some(place), _, StepSource::Fixup(fixup)) if !subtracts && place.base == ProgramByte::CODE => {
-                self.resolve_fixup(fixup, place.at).map(|(_, after)| after)
+                self.resolve_fixup(fixup, place.at).map(|target| target.place)
             }
             (Some(place), Some(distance), _) => {
                 Some(place.plus(if subtracts { distance.wrapping_neg() } else { distance }))
@@ -200,8 +202,14 @@ fn key_value_pair(
     }
 }
 
+/// The place that a fixup leads to.
+pub(super) struct FixupTarget {
+    kind: FixupKind,
+    pub(super) place: ProgramByte,
+}
+
 /// The result of a fixup for an address to which its literal is added; `pc` is that address.
-pub(super) fn fixup_target(source: &CodeSource<'_>, number: u32, pc: u64) -> Option<(FixupKind, ProgramByte)> {
+pub(super) fn fixup_target(source: &CodeSource<'_>, number: u32, pc: u64) -> Option<FixupTarget> {
     let fixup = source.fixups.get(number as usize)?;
     let here = source.address.wrapping_add(u64::from(fixup.offset));
     let moved = (fixup.addend as u64).wrapping_add(pc.wrapping_sub(here));
@@ -212,5 +220,5 @@ pub(super) fn fixup_target(source: &CodeSource<'_>, number: u32, pc: u64) -> Opt
         }
         _ => source.symbols.get(fixup.symbol as usize)?.plus(moved),
     };
-    Some((fixup.kind, place))
+    Some(FixupTarget { kind: fixup.kind, place })
 }

@@ -11,7 +11,7 @@ pub(super) enum TrackedValue {
     Number(u32),
     /// The low half of an address, and the offset at which the program counter was read for it.
     Low(ProgramByte, u32),
-    /// The high half.
+    /// The high half of such an address.
     High(ProgramByte, u32),
 }
 

@@ -4,7 +4,7 @@ use crate::bits::Ranks;
 use crate::block::{BlockExit, PackedBlocks, SuccessorEdges};
 use crate::cfg::const_prop;
 use crate::cfg::context::{CfgContext, EdgeTarget, direct_target, resolve_target};
-use crate::cfg::draft::{FunctionDraft, JumpTarget, RawCall, TAIL_OFFSET};
+use crate::cfg::draft::{FunctionDraft, JumpTarget, RawCall, TAIL_OFFSET, TrackedCall};
 use crate::cfg::sift;
 use crate::ops::AddressOp;
 use crate::place::ProgramByte;
@@ -35,8 +35,8 @@ impl FunctionDraft {
     /// not depend on them.
     pub(super) fn link_calls(&mut self) {
         for call in self.calls.iter_mut().filter(|call| !is_tail_offset_call(call)) {
-            if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.0) {
-                (_, call.to, call.link) = self.tracked.calls[found];
+            if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.offset) {
+                (call.to, call.link) = (self.tracked.calls[found].to, self.tracked.calls[found].link);
             }
         }
     }
@@ -47,9 +47,9 @@ impl FunctionDraft {
         let Some(last) = self.starts.previous_set_bit(limit) else { return };
         let offset = self.start + last as u32 * 4;
         self.goes = SuccessorEdges::default();
-        let (len, (exit, link)) = if let Some(seen) = context.classify_at(offset) {
+        let (len, LinkedExit { exit, link }) = if let Some(seen) = context.classify_at(offset) {
             let next = offset + u32::from(seen.len);
-            (seen.len, (self.seen_exit(context, offset, seen.class, next), 255))
+            (seen.len, LinkedExit::without_link(self.seen_exit(context, offset, seen.class, next)))
         } else {
             let Some(inst) = context.decode_at(offset) else { return };
             let next = offset + u32::from(inst.len());
@@ -69,15 +69,16 @@ impl FunctionDraft {
         }
     }
 
-    fn exit_of_block(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (BlockExit, u8) {
+    fn exit_of_block(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, next: u32) -> LinkedExit {
         match context.ops.address_op(inst) {
             AddressOp::Branch | AddressOp::AddPc => {}
             AddressOp::SetPc => return self.jump_exit(context, offset),
             AddressOp::SwapPc => {
-                let found = self.tracked.calls.binary_search_by_key(&offset, |call| call.0).ok();
-                let (_, to, link) = found.map_or((0, None, 255), |found| self.tracked.calls[found]);
+                let found = self.tracked.calls.binary_search_by_key(&offset, |call| call.offset).ok();
+                let found = found.map(|found| self.tracked.calls[found]);
+                let TrackedCall { to, link, .. } = found.unwrap_or(TrackedCall { offset, to: None, link: 255 });
                 self.calls.push(RawCall { offset, to, link });
-                return (self.go_on(offset, next, BlockExit::Call), 255);
+                return LinkedExit::without_link(self.go_on(offset, next, BlockExit::Call));
             }
             AddressOp::Call => {
                 let link = const_prop::first_scalar_destination(inst, context.isa());
@@ -87,9 +88,9 @@ impl FunctionDraft {
                     _ => None,
                 };
                 self.calls.push(RawCall { offset, to, link });
-                return (self.go_on(offset, next, BlockExit::Call), 255);
+                return LinkedExit::without_link(self.go_on(offset, next, BlockExit::Call));
             }
-            _ => return (self.go_on(offset, next, BlockExit::Fall), 255),
+            _ => return LinkedExit::without_link(self.go_on(offset, next, BlockExit::Fall)),
         }
         let exit = match inst.control_flow(context.address_of_offset(offset), context.isa()) {
             ControlFlow::Next => self.go_on(offset, next, BlockExit::Fall),
@@ -110,7 +111,7 @@ impl FunctionDraft {
                 self.branch_exit(offset, taken, conditional.then_some(next))
             }
         };
-        (exit, 255)
+        LinkedExit::without_link(exit)
     }
 
     fn branch_exit(&mut self, offset: u32, taken: EdgeTarget, next: Option<u32>) -> BlockExit {
@@ -169,26 +170,40 @@ impl FunctionDraft {
         if self.ends_with_call(offset) { exit } else { BlockExit::Unknown }
     }
 
-    fn jump_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> (BlockExit, u8) {
-        let found = self.tracked.jumps.binary_search_by_key(&offset, |jump| jump.0).ok();
-        match found.map(|found| self.tracked.jumps[found].1) {
+    fn jump_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> LinkedExit {
+        let found = self.tracked.jumps.binary_search_by_key(&offset, |jump| jump.offset).ok();
+        let exit = match found.map(|found| self.tracked.jumps[found].target) {
             Some(JumpTarget::To(place)) => match context.source.offset_of(place) {
                 Some(target) if target.is_multiple_of(4) => {
-                    (self.edge_to(offset, EdgeTarget::Offset(target), BlockExit::Jump), 255)
+                    self.edge_to(offset, EdgeTarget::Offset(target), BlockExit::Jump)
                 }
-                Some(_) => (self.edge_to(offset, EdgeTarget::Wrong, BlockExit::Jump), 255),
+                Some(_) => self.edge_to(offset, EdgeTarget::Wrong, BlockExit::Jump),
                 None => {
                     self.calls.push(RawCall { offset, to: Some(place), link: 255 });
-                    (BlockExit::Tail, 255)
+                    BlockExit::Tail
                 }
             },
-            Some(JumpTarget::Return(link)) => (BlockExit::Return, link),
-            Some(JumpTarget::Never) => (BlockExit::Jump, 255),
+            Some(JumpTarget::Return(link)) => return LinkedExit { exit: BlockExit::Return, link },
+            Some(JumpTarget::Never) => BlockExit::Jump,
             Some(JumpTarget::Unknown) | None => {
                 let is_explained = self.table.as_ref().is_some_and(|table| table.jumps.binary_search(&offset).is_ok());
-                (if is_explained { BlockExit::Table } else { BlockExit::Unknown }, 255)
+                if is_explained { BlockExit::Table } else { BlockExit::Unknown }
             }
-        }
+        };
+        LinkedExit::without_link(exit)
+    }
+}
+
+/// The exit of a block.
+struct LinkedExit {
+    exit: BlockExit,
+    /// The register whose value at the entry a return jumps to; 255 for other exits.
+    link: u8,
+}
+
+impl LinkedExit {
+    fn without_link(exit: BlockExit) -> Self {
+        Self { exit, link: 255 }
     }
 }
 

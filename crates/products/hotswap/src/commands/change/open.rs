@@ -3,8 +3,8 @@
 use super::record;
 use super::same_kernels::check_kernels;
 use hotswap_bundle::{
-    Bundle, BundleSummary, Compression, ContainerForm, EntryId, FileRope, FoundContainer, ImageKind, KernelArchive,
-    OffloadBinary, parse, split_record,
+    Bundle, BundleEntry, BundleSummary, Compression, ContainerForm, EntryId, EntrySize, FileRope, FoundContainer,
+    ImageKind, KernelArchive, OffloadBinary, parse, split_record,
 };
 use hotswap_code_object::CodeObject;
 use hotswap_load_model::choice::choose_linked_entry;
@@ -105,13 +105,12 @@ fn covers(wanted: &TargetId, id: &str) -> Option<bool> {
 }
 
 /// Entry IDs with the sizes of their entries.
-fn sized_ids(content: &OpenedContent<'_>) -> Vec<(String, u64)> {
+fn sized_ids(content: &OpenedContent<'_>) -> Vec<EntrySize> {
     match content {
-        OpenedContent::Bundle(bundle) => {
-            bundle.entries().iter().map(|entry| (entry.id.clone(), entry.data.len() as u64)).collect()
-        }
+        OpenedContent::Bundle(bundle) => bundle.entries().iter().map(BundleEntry::id_and_size).collect(),
         OpenedContent::Offload(binary, _) => {
-            binary.images.iter().map(|image| (image.entry_id().unwrap_or_default(), image.data.len() as u64)).collect()
+            let images = binary.images.iter();
+            images.map(|image| (image.entry_id().unwrap_or_default(), image.data.len() as u64)).collect()
         }
     }
 }

@@ -6,9 +6,9 @@ use crate::work::containers::HandledFile;
 /// The operation on containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContainerOperation {
-    /// `add` and `replace`.
+    /// The change of `add` and `replace`.
     Put,
-    /// `remove` and `prune`.
+    /// The change of `remove` and `prune`.
     Remove,
     Compress,
     Decompress,

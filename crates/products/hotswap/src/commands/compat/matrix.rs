@@ -70,20 +70,27 @@ fn names(checks: &[Check]) -> String {
     checks.iter().map(|check| check.name()).collect::<Vec<_>>().join(" ")
 }
 
-/// The verdict's name and its conditions.
-fn answer(row: &MatrixRow) -> (&'static str, String) {
-    match row.answer {
+/// The verdict of a row as it is shown.
+struct VerdictText {
+    name: &'static str,
+    /// The names of the checks that it depends on.
+    checks: String,
+}
+
+fn answer(row: &MatrixRow) -> VerdictText {
+    let (name, checks) = match row.answer {
         MatrixVerdict::Identical(checks) => ("identical", names(checks)),
         MatrixVerdict::Conditional(checks) => ("conditional", names(checks)),
         MatrixVerdict::Rewrite => ("rewrite", String::new()),
         MatrixVerdict::Unsafe(_) => ("unsafe", String::new()),
-    }
+    };
+    VerdictText { name, checks }
 }
 
 pub(super) fn text() -> String {
     let mut rows = vec![["FROM", "TO", "VERDICT", "PAIR", "CHECKS"].map(str::to_owned).to_vec()];
     rows.extend(MATRIX.iter().map(|row| {
-        let (verdict, checks) = answer(row);
+        let VerdictText { name: verdict, checks } = answer(row);
         vec![row.sources.join(" "), row.targets.join(" "), verdict.to_owned(), status(row), checks]
     }));
     let note = "\nPairs that no line names are unsafe: their families encode instructions differently.\n\
@@ -165,7 +172,7 @@ fn short_processor_name(processor: &Processor) -> String {
 fn rows() -> String {
     let mut text = head(&["from", "to", "verdict", "pair", "checks, or why not", "evidence"]);
     for row in MATRIX {
-        let (verdict, checks) = answer(row);
+        let VerdictText { name: verdict, checks } = answer(row);
         let why = if let MatrixVerdict::Unsafe(why) = row.answer { why.to_owned() } else { checks };
         text += &cells(&[&row.sources.join(", "), &row.targets.join(", "), verdict, &status(row), &why, row.evidence]);
     }

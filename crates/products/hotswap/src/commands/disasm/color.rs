@@ -34,7 +34,7 @@ fn allowed(no_color: &Result<String, env::VarError>, term: &Result<String, env::
     no_color.as_ref().map_or(true, String::is_empty) && term.as_ref().is_ok_and(|term| term != "dumb")
 }
 
-/// Kinds of text.
+/// Kinds of text with a colour of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Mnemonic,

@@ -171,7 +171,7 @@ fn list<W: Write>(registers: impl Iterator<Item = Reg>, out: &mut TextOutput<W>)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scalar {
     Reg(Reg),
-    /// Sign-extended.
+    /// A constant, sign-extended to 64 bits.
     Number(u64),
 }
 

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Writes the document.
+/// The writer of the JSON document.
 pub(super) struct Json<'n, W> {
     pub(super) out: TextOutput<W>,
     pub(super) names: &'n NameStyle,

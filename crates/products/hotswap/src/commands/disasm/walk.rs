@@ -54,6 +54,18 @@ pub(super) enum SectionItem {
     Padding(u32),
 }
 
+/// An item with its size in bytes.
+struct SizedItem {
+    what: SectionItem,
+    size: usize,
+}
+
+impl SizedItem {
+    fn bytes(reason: RawBytesReason, size: usize) -> Self {
+        Self { what: SectionItem::Bytes(reason), size }
+    }
+}
+
 /// The target of a branch, or of a computed address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BranchTarget<'s> {
@@ -106,7 +118,7 @@ pub(super) trait Sink {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) instructions: u64,
-    /// Bytes of instructions.
+    /// Bytes of all these instructions.
     pub(super) bytes: u64,
     /// Bytes of padding that is shown as one line.
     pub(super) padding: u64,
@@ -189,12 +201,12 @@ impl<'s> SectionView<'s> {
     #[inline]
     fn length(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> usize {
         match self.plain(chunk, at) {
-            Some((_, len)) => len,
+            Some(item) => item.size,
             None => {
                 match self.section.bytes.get(at..at + LONGEST) {
                     Some(bytes) => reader.size(bytes).unwrap_or(4).min(chunk.end - at),
                     // Near the end an instruction may be cut off.
-                    None => self.at(reader, chunk, at).1,
+                    None => self.at(reader, chunk, at).size,
                 }
             }
         }
@@ -231,21 +243,21 @@ impl<'s> SectionView<'s> {
 
     /// Classifies an offset of a chunk without decoding instructions.
     #[inline]
-    fn plain(&self, chunk: &Chunk<'_>, at: usize) -> Option<(SectionItem, usize)> {
+    fn plain(&self, chunk: &Chunk<'_>, at: usize) -> Option<SizedItem> {
         let rest = chunk.end - at;
         if chunk.role == ChunkRole::Data {
-            return Some((SectionItem::Bytes(RawBytesReason::Data), rest.min(DATA_LINE - at % DATA_LINE)));
+            return Some(SizedItem::bytes(RawBytesReason::Data, rest.min(DATA_LINE - at % DATA_LINE)));
         }
         if !at.is_multiple_of(4) {
-            return Some((SectionItem::Bytes(RawBytesReason::Unaligned), rest.min(4 - at % 4)));
+            return Some(SizedItem::bytes(RawBytesReason::Unaligned, rest.min(4 - at % 4)));
         }
         let bytes = self.section.bytes.get(at..).unwrap_or_default();
-        self.padding(chunk, bytes, rest).map(|(word, len)| (SectionItem::Padding(word), len))
+        self.padding(chunk, bytes, rest)
     }
 
-    /// The item at an offset of a chunk, and its size in bytes.
+    /// The item at an offset of a chunk.
     #[inline]
-    fn at(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> (SectionItem, usize) {
+    fn at(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> SizedItem {
         if let Some(plain) = self.plain(chunk, at) {
             return plain;
         }
@@ -253,17 +265,17 @@ impl<'s> SectionView<'s> {
         let bytes = self.section.bytes.get(at..).unwrap_or_default();
         match reader.decode(bytes) {
             DecodeResult::Instruction(inst) if usize::from(inst.len()) <= rest => {
-                (SectionItem::Instruction(inst), usize::from(inst.len()))
+                SizedItem { what: SectionItem::Instruction(inst), size: usize::from(inst.len()) }
             }
-            DecodeResult::Instruction(inst) => (SectionItem::Bytes(RawBytesReason::Crosses(inst)), rest),
-            DecodeResult::Truncated => (SectionItem::Bytes(RawBytesReason::Truncated), rest),
-            DecodeResult::Opaque(len) => (SectionItem::Bytes(RawBytesReason::Unknown), rest.min(len.unwrap_or(4))),
+            DecodeResult::Instruction(inst) => SizedItem::bytes(RawBytesReason::Crosses(inst), rest),
+            DecodeResult::Truncated => SizedItem::bytes(RawBytesReason::Truncated, rest),
+            DecodeResult::Opaque(len) => SizedItem::bytes(RawBytesReason::Unknown, rest.min(len.unwrap_or(4))),
         }
     }
 
-    /// A run of padding words at the start of `bytes`: its word and its length.
+    /// A run of padding words at the start of `bytes`.
     #[inline]
-    fn padding(&self, chunk: &Chunk<'_>, bytes: &[u8], rest: usize) -> Option<(u32, usize)> {
+    fn padding(&self, chunk: &Chunk<'_>, bytes: &[u8], rest: usize) -> Option<SizedItem> {
         let [words, ..] = bytes.first_chunk::<8>()?.as_chunks::<4>().0 else { return None };
         let word = u32::from_le_bytes(*words);
         let is_padding = word == 0 || word == S_CODE_END || word == S_NOP && chunk.role == ChunkRole::Gap;
@@ -273,7 +285,7 @@ impl<'s> SectionView<'s> {
         let bytes = bytes.get(..rest)?;
         let same = bytes.as_chunks::<4>().0.iter().take_while(|other| *other == words).count();
         let run = if chunk.role == ChunkRole::Gap { RUN_IN_GAP } else { RUN };
-        (same >= run).then_some((word, same * 4))
+        (same >= run).then_some(SizedItem { what: SectionItem::Padding(word), size: same * 4 })
     }
 
     /// Passes everything inside of `wanted` to the sink. Large sections are processed by all cores.
@@ -329,7 +341,7 @@ impl<'s> SectionView<'s> {
             let mut relocations = self.section.relocations.get(before..).unwrap_or_default();
             let mut at = chunk.start;
             while at < chunk.end {
-                let (what, len) = self.at(&reader, chunk, at);
+                let SizedItem { what, size: len } = self.at(&reader, chunk, at);
                 let mut item = self.item(&reader, at, len, what, &mut addresses, &mut relocations);
                 item.banks = banks;
                 if let SectionItem::Instruction(inst) = &what {

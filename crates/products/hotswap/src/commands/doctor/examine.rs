@@ -3,7 +3,7 @@
 //! Invariants: a part is good only if it was used successfully, or if nothing but its presence is needed. What depends on a
 //! part that is missing is not examined, and reported so. What could not be read, or asked, is a part's error and never its absence.
 
-use super::libraries;
+use super::libraries::{self, BitcodeArgument};
 use super::parts::{self, ToolchainPart};
 use super::sources::{BARE, CALLS, PROGRAM};
 use super::versions::{self, OLDEST_CLANG, VersionNumber};
@@ -266,7 +266,7 @@ impl Examination<'_> {
         if first.success {
             return bitcode_report(if own.is_some() { own } else { libraries::bitcode_anywhere()? });
         }
-        for (argument, directory) in libraries::arguments()? {
+        for BitcodeArgument { argument, directory } in libraries::arguments()? {
             compiler.arguments = vec![argument.clone()];
             if self.compile(compiler, &["--offload-device-only", "-nogpuinc", CALLS.0])?.success {
                 let note = format!(

@@ -84,21 +84,30 @@ pub(super) fn bitcode_of(directory: &Path) -> Result<Option<PathBuf>, Diagnostic
 
 /// Bitcode in one of the known places.
 pub(super) fn bitcode_anywhere() -> Result<Option<PathBuf>, Diagnostic> {
-    Ok(arguments()?.into_iter().next().map(|(_, directory)| directory))
+    Ok(arguments()?.into_iter().next().map(|found| found.directory))
 }
 
-/// Arguments with which clang may find the bitcode, and the directory that each leads to: the ROCm directories first.
-pub(super) fn arguments() -> Result<Vec<(String, PathBuf)>, Diagnostic> {
+/// An argument with which clang may find the bitcode.
+pub(super) struct BitcodeArgument {
+    pub(super) argument: String,
+    /// The directory that it leads to.
+    pub(super) directory: PathBuf,
+}
+
+/// All such arguments: those of the ROCm directories first.
+pub(super) fn arguments() -> Result<Vec<BitcodeArgument>, Diagnostic> {
     let mut found = Vec::new();
     let set = ["ROCM_PATH", "HIP_PATH"].into_iter().filter_map(env::var_os).map(PathBuf::from);
     let versions = names_in(Path::new("/opt"))?.into_iter().rev().filter(|name| name.starts_with("rocm"));
     for root in set.chain(versions.map(|name| Path::new("/opt").join(name))) {
-        found.extend(bitcode_of(&root)?.map(|bitcode| (format!("--rocm-path={}", root.display()), bitcode)));
+        let argument = format!("--rocm-path={}", root.display());
+        found.extend(bitcode_of(&root)?.map(|directory| BitcodeArgument { argument, directory }));
     }
     for directory in resource_directories()? {
-        found.extend(
-            bitcode_of(&directory)?.map(|bitcode| (format!("--rocm-device-lib-path={}", bitcode.display()), bitcode)),
-        );
+        found.extend(bitcode_of(&directory)?.map(|directory| BitcodeArgument {
+            argument: format!("--rocm-device-lib-path={}", directory.display()),
+            directory,
+        }));
     }
     Ok(found)
 }

@@ -5,7 +5,7 @@
 pub(super) struct ToolchainPart {
     /// Its name in the report.
     pub(super) name: &'static str,
-    /// Its use.
+    /// The purpose that the report states for it.
     pub(super) purpose: &'static str,
     /// Whether HIP programs cannot be built through HotSwap without it.
     pub(super) is_required: bool,
@@ -45,7 +45,7 @@ parts! {
     HSA = "HSA runtime", false, "running programs", "libhsa-runtime64-1", "rocm-runtime", "rocmPackages.rocm-runtime";
     /// The compiler driver of AMD.
     HIPCC = "hipcc", false, "builds that call it", "hipcc", "hipcc", "rocmPackages.clr";
-    /// The build system.
+    /// The build system that finds HotSwap's package.
     CMAKE = "CMake", false, "find_package(HotSwap)", "cmake", "cmake", "cmake";
     /// Compiler caches; left out where none exists.
     CACHES = "compiler caches", false, "builds that use them", "ccache", "ccache", "ccache";

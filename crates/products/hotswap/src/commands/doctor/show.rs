@@ -77,7 +77,7 @@ fn verdict(reports: &[PartReport]) -> String {
     format!("HIP programs cannot be built through HotSwap here: {}.", lacking.join(", "))
 }
 
-/// For programs.
+/// The reports as the JSON document for programs.
 pub(super) fn json(reports: &[PartReport]) -> String {
     let parts: Vec<Value> = reports.iter().map(part_json).collect();
     text::json(&json!({ "schema": 1, "usable": lacking(reports).is_empty(), "parts": parts }))

@@ -44,7 +44,7 @@ pub(super) fn of_cmake(text: &str) -> Option<VersionNumber> {
     after(text, "cmake version ")
 }
 
-/// Of `hipcc`: HIP's.
+/// HIP's version in the output of `hipcc --version`.
 pub(super) fn of_hipcc(text: &str) -> Option<String> {
     after(text, "HIP version: ").map(|version| version.text)
 }

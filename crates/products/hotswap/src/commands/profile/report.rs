@@ -279,19 +279,16 @@ fn has_map(bytes: &[u8]) -> bool {
 /// Whether the section name occurs outside of the fat binaries, whose code objects have it, too.
 fn host_map(bytes: &[u8], contents: &hotswap_bundle::FoundContents<'_>) -> bool {
     let base = bytes.as_ptr() as usize;
-    let mut inside: Vec<(usize, usize)> = contents
-        .found
-        .iter()
-        .map(|found| (found.bytes.as_ptr() as usize).wrapping_sub(base))
-        .zip(contents.found.iter().map(|found| found.bytes.len()))
-        .collect();
-    inside.sort_unstable();
+    let starts = contents.found.iter().map(|found| (found.bytes.as_ptr() as usize).wrapping_sub(base));
+    let sizes = contents.found.iter().map(|found| found.bytes.len());
+    let mut inside: Vec<_> = starts.zip(sizes).map(|(start, size)| start..start.saturating_add(size)).collect();
+    inside.sort_unstable_by_key(|range| (range.start, range.end));
     let mut at = 0;
-    for (start, size) in inside {
-        if bytes.get(at..start).is_some_and(|part| find(part, SECTION)) {
+    for range in inside {
+        if bytes.get(at..range.start).is_some_and(|part| find(part, SECTION)) {
             return true;
         }
-        at = start.saturating_add(size);
+        at = range.end;
     }
     bytes.get(at..).is_some_and(|part| find(part, SECTION))
 }

@@ -4,6 +4,7 @@ use super::by_name;
 use crate::outcome::severity;
 use crate::work::containers::HandledFile;
 use crate::work::text;
+use crate::work::unsuited::NamedResult;
 use hotswap_bundle::FoundContainer;
 use hotswap_compat::find_pair;
 use hotswap_compat::names::Disagreement;
@@ -21,7 +22,7 @@ const WORTH_TELLING: u64 = 1 << 20;
 struct ContainerSummary<'a> {
     found: FoundContainer<'a>,
     size: u64,
-    fates: Vec<(String, TargetResult)>,
+    fates: Vec<NamedResult>,
 }
 
 impl ContainerSummary<'_> {
@@ -35,13 +36,13 @@ impl ContainerSummary<'_> {
     }
 }
 
-/// Fates by container.
+/// The fate of each target in each container.
 pub(super) struct RetargetReport<'a> {
     containers: Vec<ContainerSummary<'a>>,
 }
 
 impl<'a> RetargetReport<'a> {
-    pub(super) fn new(work: &HandledFile<'a, Vec<(String, TargetResult)>>) -> Self {
+    pub(super) fn new(work: &HandledFile<'a, Vec<NamedResult>>) -> Self {
         let containers = work.done.iter().map(|handled| ContainerSummary {
             found: handled.found.clone(),
             size: handled.size.unwrap_or(handled.found.bytes.len() as u64),
@@ -188,7 +189,7 @@ fn words(target: &str, fate: &TargetResult) -> String {
                 1 => ", without one kernel".to_owned(),
                 count => format!(", without {count} kernels"),
             };
-            format!("{verb} from {source}{}{without}", status(source, target).map_or("", |s| s.1))
+            format!("{verb} from {source}{}{without}", status(source, target).map_or("", |pair| pair.remark))
         }
         TargetResult::Dropped => "dropped".to_owned(),
         TargetResult::Superseded(generic) => format!("dropped, covered by {generic}"),
@@ -199,11 +200,17 @@ fn words(target: &str, fate: &TargetResult) -> String {
     }
 }
 
-/// The pair's status, and a remark unless it is validated.
-fn status(source: &str, target: &str) -> Option<(String, &'static str)> {
+/// The status of a pair as it is shown.
+struct PairRemark {
+    status: String,
+    /// Empty for a validated pair.
+    remark: &'static str,
+}
+
+fn status(source: &str, target: &str) -> Option<PairRemark> {
     let pair = find_pair(find_processor(source)?, find_processor(target)?)?;
     let word = if pair.status == hotswap_compat::PairStatus::Validated { "" } else { ", experimental" };
-    Some((pair.status.to_string(), word))
+    Some(PairRemark { status: pair.status.to_string(), remark: word })
 }
 
 fn detail(target: &str, fate: &TargetResult) -> Value {
@@ -212,7 +219,7 @@ fn detail(target: &str, fate: &TargetResult) -> Value {
         TargetResult::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
         TargetResult::Made { source, route, entries, code, left_out } => {
             let left_out: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
-            let status = status(source, target).map(|status| status.0);
+            let status = status(source, target).map(|pair| pair.status);
             let how = "made";
             json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code, "left_out": left_out })
         }

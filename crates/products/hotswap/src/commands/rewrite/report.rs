@@ -28,9 +28,9 @@ pub(super) struct ObjectReport {
 
 impl ObjectReport {
     /// An object that is for the target already.
-    pub(super) fn there<'a>(source: TargetId) -> (Option<PreparedObject<'a>>, Self) {
+    pub(super) fn there(source: TargetId) -> Self {
         let (place, source) = (String::new(), source.to_string());
-        (None, Self { place, state: "there", source, record: None, refused: Vec::new() })
+        Self { place, state: "there", source, record: None, refused: Vec::new() }
     }
 
     /// The engine's result for a code object on its own.

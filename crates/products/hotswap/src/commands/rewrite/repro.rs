@@ -87,13 +87,20 @@ fn fill(
         return functions(directory, input, refused.collect());
     }
     let refused = report.objects.iter().filter(|object| !object.refused.is_empty());
-    let wanted: Vec<_> =
-        refused.flat_map(|object| object.refused.iter().map(move |reason| (&object.place, reason))).collect();
+    let wanted: Vec<_> = refused
+        .flat_map(|object| object.refused.iter().map(move |reason| RefusedPlace { place: &object.place, reason }))
+        .collect();
     entries(directory, input, &wanted)
 }
 
+/// A refusal of code in a container.
+struct RefusedPlace<'r> {
+    place: &'r str,
+    reason: &'r Diagnostic,
+}
+
 /// The code objects of refused entries, each once, with their functions.
-fn entries(directory: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -> Result<(), Diagnostic> {
+fn entries(directory: &Path, input: &[u8], refused: &[RefusedPlace<'_>]) -> Result<(), Diagnostic> {
     let contents = hotswap_bundle::find_containers(input);
     let mut number = 0;
     for found in &contents.found {
@@ -101,8 +108,8 @@ fn entries(directory: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -
         let device = found.read()?;
         for image in device.images.iter().filter(|image| is_code_object(&image.data)) {
             let id = image.id.clone().unwrap_or_default();
-            let reasons = refused.iter().filter(|(at, reason)| **at == place && is_reason_of_entry(reason, &id));
-            let reasons: Vec<&Diagnostic> = reasons.map(|(_, reason)| *reason).collect();
+            let reasons = refused.iter().filter(|one| *one.place == place && is_reason_of_entry(one.reason, &id));
+            let reasons: Vec<&Diagnostic> = reasons.map(|one| one.reason).collect();
             if !id.is_empty() && !reasons.is_empty() {
                 number += 1;
                 put(directory, &format!("entry-{number}.co"), &image.data)?;
@@ -125,7 +132,7 @@ fn functions(directory: &Path, data: &[u8], reasons: Vec<&Diagnostic>) -> Result
         let Some(offset) = reason.place.offset else { continue };
         let entry = reason.place.entry.as_deref().unwrap_or_default();
         let Some(section) = map.sections.iter().find(|section| entry.ends_with(&*section.name)) else { continue };
-        let Some((name, range)) = function(section, offset as usize) else { continue };
+        let Some(NamedFunction { name, range }) = function(section, offset as usize) else { continue };
         if !done.insert((section.name.to_string(), range.start)) {
             continue;
         }
@@ -142,12 +149,18 @@ fn functions(directory: &Path, data: &[u8], reasons: Vec<&Diagnostic>) -> Result
     Ok(())
 }
 
+/// A function of a section.
+struct NamedFunction {
+    name: String,
+    range: std::ops::Range<usize>,
+}
+
 /// The function around an offset: from its symbol to its end, or to the next symbol.
-fn function(section: &CodeSection<'_>, offset: usize) -> Option<(String, std::ops::Range<usize>)> {
+fn function(section: &CodeSection<'_>, offset: usize) -> Option<NamedFunction> {
     let (symbol, _) = section.name_at(offset)?;
     let next = section.symbols.iter().map(|other| other.offset).find(|other| *other > symbol.offset);
     let end = if symbol.size > 0 { symbol.offset + symbol.size } else { next.unwrap_or(section.bytes.len()) };
-    Some((symbol.name.to_string(), symbol.offset..end.min(section.bytes.len())))
+    Some(NamedFunction { name: symbol.name.to_string(), range: symbol.offset..end.min(section.bytes.len()) })
 }
 
 /// Instructions as assembly, each with its offset in the section and its bytes.

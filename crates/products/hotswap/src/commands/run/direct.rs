@@ -167,7 +167,7 @@ struct OutputBuffer<'a> {
     size: usize,
 }
 
-/// Starts the kernel.
+/// Starts the kernel of `--kernel` and waits for it.
 pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> Result<CommandOutcome, Diagnostic> {
     let (Some(name), Some(file)) = (&arguments.kernel, &arguments.file) else {
         return Err(Diagnostic::error(codes::USAGE, "run needs a program, or --kernel and a file"));

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 impl ServeArguments {
-    /// `--list-actions`.
+    /// Lists the actions for `--list-actions`.
     pub(super) fn actions(&self, plan: &TreePlan, settings: &ServeRequest) -> Result<CommandOutcome, Diagnostic> {
         let Some(made) = &self.made else {
             let error = Diagnostic::error(codes::USAGE, "--list-actions needs --made, the directory for the outputs");
@@ -84,7 +84,7 @@ impl ServeArguments {
         Ok(words)
     }
 
-    /// `--action`.
+    /// Carries out the one of `--action`.
     pub(super) fn single(&self, action: &str) -> Result<CommandOutcome, Diagnostic> {
         let single: SingleAction = serde_json::from_str(action).map_err(action_format_error)?;
         let Some(output) = &self.output else {
@@ -183,7 +183,7 @@ impl MadeOutputs {
     pub(super) fn take(&self, order: &OutputRequest<'_>) -> Result<Option<OutputWay>, Diagnostic> {
         let Some(single) = SingleAction::of_plan_action(order.action, &self.settings) else { return Ok(None) };
         let made = self.directory.join(&order.action.output);
-        let Some((record, content)) = recorded(&made, &single)? else {
+        let Some(RecordedOutput { record, content }) = recorded(&made, &single)? else {
             self.not_taken.lock().unwrap_or_else(PoisonError::into_inner).push(order.action.output.clone());
             return Ok(None);
         };
@@ -211,18 +211,31 @@ impl MadeOutputs {
     }
 }
 
-/// The record and the content of an output, where they are those of the action.
-fn recorded(made: &Path, single: &SingleAction) -> Result<Option<(MadeRecord, InputFile)>, Diagnostic> {
+/// An output that was made before.
+struct RecordedOutput {
+    record: MadeRecord,
+    content: InputFile,
+}
+
+/// The output, where record and content are those of the action.
+fn recorded(made: &Path, single: &SingleAction) -> Result<Option<RecordedOutput>, Diagnostic> {
     let action = single.action_hash()?;
     let Some(record) = MadeRecord::read(made).filter(|record| record.action == action) else { return Ok(None) };
     let Some(content) = made.is_file().then(|| hotswap_files::open_input(made).ok()).flatten() else { return Ok(None) };
     let sha256 = hash::of_input(&content);
     let is_true = !record.is_copy || sha256 == hash::of_file(&single.input)?;
-    Ok((sha256 == record.sha256 && is_true).then_some((record, content)))
+    Ok((sha256 == record.sha256 && is_true).then_some(RecordedOutput { record, content }))
 }
 
-/// The roots without links, and as they were given: the plan's paths are real ones.
-struct GivenRoots(Vec<(PathBuf, PathBuf)>);
+/// A root as it was given.
+struct GivenRoot {
+    given: PathBuf,
+    /// Its path without links.
+    real: PathBuf,
+}
+
+/// The roots: the plan's paths are real ones.
+struct GivenRoots(Vec<GivenRoot>);
 
 impl GivenRoots {
     fn new(given: &[PathBuf]) -> Result<Self, Diagnostic> {
@@ -231,7 +244,7 @@ impl GivenRoots {
 
     /// The path below the root as it was given.
     fn given(&self, path: &Path) -> PathBuf {
-        let below = self.0.iter().find_map(|(real, given)| Some((given, path.strip_prefix(real).ok()?)));
+        let below = self.0.iter().find_map(|root| Some((&root.given, path.strip_prefix(&root.real).ok()?)));
         match below {
             Some((given, below)) if below.as_os_str().is_empty() => given.clone(),
             Some((given, below)) => given.join(below),
@@ -240,8 +253,8 @@ impl GivenRoots {
     }
 }
 
-fn resolve_root_directory(root: &PathBuf) -> Result<(PathBuf, PathBuf), Diagnostic> {
+fn resolve_root_directory(root: &PathBuf) -> Result<GivenRoot, Diagnostic> {
     let real = absolute(root)?.canonicalize();
     let real = real.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(root))?;
-    Ok((real, root.clone()))
+    Ok(GivenRoot { given: root.clone(), real })
 }

@@ -14,6 +14,7 @@
 use super::actions::MadeOutputs;
 use super::other_source::{self, OtherFiles};
 use crate::work::containers::{ContainerResult, FileJob, HandledFile, PACKED, host_part, threads};
+use crate::work::unsuited::NamedResult;
 use crate::work::{accepted, unsuited};
 use hotswap_bundle::{Compression, ContainerForm, FileRope, FoundContainer};
 use hotswap_code_object::is_code_object;
@@ -152,7 +153,7 @@ impl FileMaker {
     }
 
     /// Notes the targets that were made from code of another GPU than planned.
-    fn remark(&self, order: &OutputRequest<'_>, results: &[(String, TargetResult)]) {
+    fn remark(&self, order: &OutputRequest<'_>, results: &[NamedResult]) {
         for (target, result) in results {
             let TargetResult::Made { source, .. } = result else { continue };
             if let Some(row) =
@@ -298,7 +299,8 @@ impl FileMaker {
         let mut made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
         let mut said = all_refusals(&made.fates);
         if !said.is_empty()
-            && let Some((again, remarks)) = self.made_from_others(found, host, (&present, &wanted), &made.fates)?
+            && let Some(SubstitutedBundle { made: again, remarks }) =
+                self.made_from_others(found, host, (&present, &wanted), &made.fates)?
         {
             (made, said) = (again, Vec::new());
             remarks
@@ -316,8 +318,8 @@ impl FileMaker {
         found: &FoundContainer<'a>,
         host: &HostPart<'_>,
         (present, wanted): (&[TargetId], &[WantedTarget]),
-        results: &[(String, TargetResult)],
-    ) -> Result<Option<(RetargetedBundle<'a>, Vec<Diagnostic>)>, Diagnostic> {
+        results: &[NamedResult],
+    ) -> Result<Option<SubstitutedBundle<'a>>, Diagnostic> {
         if self.settings.names == NameMode::Own {
             return Ok(None);
         }
@@ -343,7 +345,7 @@ impl FileMaker {
                 _ => {}
             }
         }
-        Ok(Some((made, remarks)))
+        Ok(Some(SubstitutedBundle { made, remarks }))
     }
 
     /// Whether the host, which sees the source's name, agrees with code that was there before.
@@ -352,7 +354,7 @@ impl FileMaker {
         found: &FoundContainer<'_>,
         host: &HostPart<'_>,
         wanted: &[WantedTarget],
-        fates: &[(String, TargetResult)],
+        fates: &[NamedResult],
     ) -> Result<Reasons, Diagnostic> {
         let pairs: Vec<RetargetPair> = wanted
             .iter()
@@ -370,6 +372,13 @@ impl FileMaker {
         let advice = "leave the library out of --root: it has code for the GPU already";
         Ok(rows.iter().map(|row| by_name(row).advise(advice)).collect())
     }
+}
+
+/// A container with code of other GPUs than planned.
+struct SubstitutedBundle<'a> {
+    made: RetargetedBundle<'a>,
+    /// Which code took the place of which.
+    remarks: Vec<Diagnostic>,
 }
 
 impl OutputMaker for FileMaker {
@@ -432,11 +441,11 @@ fn refusals(result: &TargetResult) -> Reasons {
     reasons.iter().cloned().chain(names.first().map(|row| by_name(row).advise(advice))).collect()
 }
 
-fn all_refusals(results: &[(String, TargetResult)]) -> Reasons {
+fn all_refusals(results: &[NamedResult]) -> Reasons {
     results.iter().flat_map(|(_, result)| refusals(result)).collect()
 }
 
-fn is_refused(results: &[(String, TargetResult)], target: &str) -> bool {
+fn is_refused(results: &[NamedResult], target: &str) -> bool {
     results.iter().any(|(other, result)| other == target && matches!(result, TargetResult::Refused { .. }))
 }
 

@@ -9,10 +9,16 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::{Action, WantedTarget};
 use std::path::Path;
 
+/// A file that may take the place of an action's input.
+struct OtherFile<'a> {
+    path: &'a Path,
+    content: InputFile,
+}
+
 /// The files that may take the place of an action's input.
 pub(super) struct OtherFiles<'a> {
     /// Each once, although several targets may be made from it.
-    files: Vec<(&'a Path, InputFile)>,
+    files: Vec<OtherFile<'a>>,
     pairs: Vec<RetargetPair>,
 }
 
@@ -24,13 +30,13 @@ impl<'a> OtherFiles<'a> {
     pub(super) fn read(action: &'a Action, input: &[u8]) -> Result<Self, Diagnostic> {
         let mut found = Self { files: Vec::new(), pairs: Vec::new() };
         for other in &action.others {
-            if !found.files.iter().any(|(path, _)| *path == other.input) {
+            if !found.files.iter().any(|known| known.path == other.input) {
                 let file = hotswap_files::open_input(&other.input)?;
                 // A damaged file is not a source.
                 if !hotswap_pipeline::has_same_kernels(input, &file).unwrap_or(false) {
                     continue;
                 }
-                found.files.push((&other.input, file));
+                found.files.push(OtherFile { path: &other.input, content: file });
             }
             let WantedTarget { target, source } = other.wanted.clone();
             found.pairs.push(RetargetPair { source, target });
@@ -39,7 +45,7 @@ impl<'a> OtherFiles<'a> {
     }
 
     pub(super) fn code(&self) -> Vec<&[u8]> {
-        self.files.iter().map(|(_, file)| &file[..]).collect()
+        self.files.iter().map(|file| &file.content[..]).collect()
     }
 
     /// The request with them as sources, after those that it has.

@@ -38,7 +38,7 @@ const ONCE: &str = "serve the package that its publisher has made, for all GPUs 
 struct ServedPackage<'p> {
     file: &'p Path,
     format: PackageFormat,
-    /// Its own files.
+    /// The directory with the package's own files.
     inside: PathBuf,
     /// Its archive without compression.
     copy: PathBuf,

@@ -11,8 +11,14 @@ use hotswap_device_symbols::{Form, Function};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Map, Value, json};
 
-/// The side-car of some code objects, and warnings about those that lack a place in it.
-pub(super) fn side_car(objects: &[Shown<'_>]) -> (Value, Vec<Diagnostic>) {
+/// The side-car of some code objects.
+pub(super) struct SideCar {
+    pub(super) document: Value,
+    /// Warnings about the code objects that lack a place in it.
+    pub(super) left_out: Vec<Diagnostic>,
+}
+
+pub(super) fn side_car(objects: &[Shown<'_>]) -> SideCar {
     let (mut all, mut problems) = (Map::new(), Vec::new());
     for shown in objects {
         let (table, place) = (&shown.object.table, &shown.object.place);
@@ -24,7 +30,7 @@ pub(super) fn side_car(objects: &[Shown<'_>]) -> (Value, Vec<Diagnostic>) {
         let object = json!({ "target": shown.object.target, "code_hash": table.code_hash, "ranges": ranges });
         all.insert(hash.clone(), object);
     }
-    (json!({ "schema": 1, "code_objects": all }), problems)
+    SideCar { document: json!({ "schema": 1, "code_objects": all }), left_out: problems }
 }
 
 fn relocatable(place: &str) -> Diagnostic {

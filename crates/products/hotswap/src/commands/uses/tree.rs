@@ -58,7 +58,7 @@ impl UsesAnswers {
         }
         let (mut rows, mut problems) = (Vec::new(), reader.problems.clone());
         for gpu in self.gpus.clone() {
-            for (modes, answer) in grouped_answers(&reader, &gpu, &self.shown_to(&gpu, &names)) {
+            for ModesAnswer { modes, answer } in grouped_answers(&reader, &gpu, &self.shown_to(&gpu, &names)) {
                 let gpu_text = shown_modes(&gpu, &modes);
                 count += answer.files.len();
                 problems.extend(faults(&gpu_text, &answer, label));
@@ -99,12 +99,22 @@ fn is_empty(answer: &FileUse) -> bool {
     answer.containers.is_empty()
 }
 
+/// The answer for some modes of a GPU.
+struct ModesAnswer {
+    modes: Vec<TargetId>,
+    answer: TreeUse,
+}
+
 /// The answers for the modes of a GPU, those with the same one together.
-fn grouped_answers(reader: &TreeReader<'_>, gpu: &DeviceModes, shown: &str) -> Vec<(Vec<TargetId>, TreeUse)> {
+fn grouped_answers(reader: &TreeReader<'_>, gpu: &DeviceModes, shown: &str) -> Vec<ModesAnswer> {
     let groups = grouped_modes(gpu, |one, other| {
         gpu_use_answer(one, reader, shown).files == gpu_use_answer(other, reader, shown).files
     });
-    groups.into_iter().map(|modes| (modes.clone(), gpu_use_answer(&modes[0], reader, shown))).collect()
+    let answers = groups.into_iter().map(|modes| {
+        let answer = gpu_use_answer(&modes[0], reader, shown);
+        ModesAnswer { modes, answer }
+    });
+    answers.collect()
 }
 
 fn gpu_use_answer(device: &TargetId, reader: &TreeReader<'_>, shown: &str) -> TreeUse {

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Result<CommandOutcome, Diagnostic> {
-    let mut originals: Vec<(String, Vec<u8>)> = Vec::new();
-    let unread = code_objects(original, |place, _, data| originals.push((place.to_owned(), data.to_vec())))
+    let mut originals: Vec<PlacedObject> = Vec::new();
+    let unread = code_objects(original, |place, _, data| originals.push(PlacedObject::new(place, data)))
         .map_err(|error| error.in_file(original))?;
     let (mut compared, mut problems) = (Vec::new(), unread);
-    let mut bare: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut bare: Vec<PlacedObject> = Vec::new();
     problems.extend(
         code_objects(rewritten, |one, other, third| {
             compare_found_object(one, other, third, &mut compared, &originals, &mut bare)
@@ -32,7 +32,7 @@ pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Re
     );
     // Without any certificate the file may be a copy with another label.
     if compared.is_empty() {
-        compared.extend(bare.iter().map(|(place, data)| prove(place, data, &originals)));
+        compared.extend(bare.iter().map(|object| prove(&object.place, &object.bytes, &originals)));
     }
     let mut outcome = CommandOutcome { text: String::new(), problems, ..CommandOutcome::default() };
     let mut told = Vec::new();
@@ -54,17 +54,30 @@ pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Re
     Ok(outcome)
 }
 
+/// A code object of a file.
+struct PlacedObject {
+    /// Container and entry; empty for a file that is one code object.
+    place: String,
+    bytes: Vec<u8>,
+}
+
+impl PlacedObject {
+    fn new(place: &str, bytes: &[u8]) -> Self {
+        Self { place: place.to_owned(), bytes: bytes.to_vec() }
+    }
+}
+
 fn compare_found_object(
     place: &str,
     _: &str,
     data: &[u8],
     compared: &mut Vec<Result<Compared, Diagnostic>>,
-    originals: &[(String, Vec<u8>)],
-    bare: &mut Vec<(String, Vec<u8>)>,
+    originals: &[PlacedObject],
+    bare: &mut Vec<PlacedObject>,
 ) {
     match certificate_note(data).is_some() {
         true => compared.push(prove(place, data, originals)),
-        false => bare.push((place.to_owned(), data.to_vec())),
+        false => bare.push(PlacedObject::new(place, data)),
     }
 }
 
@@ -76,9 +89,9 @@ struct Compared {
 }
 
 /// The proof against the code object's source among `originals`; without one, the attempt that got furthest.
-fn prove(place: &str, data: &[u8], originals: &[(String, Vec<u8>)]) -> Result<Compared, Diagnostic> {
+fn prove(place: &str, data: &[u8], originals: &[PlacedObject]) -> Result<Compared, Diagnostic> {
     let mut best: Option<Compared> = None;
-    for (original, bytes) in originals {
+    for PlacedObject { place: original, bytes } in originals {
         // An object with other kernels is not a candidate.
         if !has_same_kernels(bytes, data) {
             continue;

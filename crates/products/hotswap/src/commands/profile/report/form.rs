@@ -76,7 +76,7 @@ impl SourceTexts {
     /// that are not text are replaced.
     ///
     /// # Errors
-    /// [`codes::CANNOT_READ`].
+    /// [`codes::CANNOT_READ`] for a source that cannot be read.
     pub(super) fn read(arguments: &ReportArguments, coverage: &CoverageReport) -> Result<Self, Diagnostic> {
         let mut texts = Self::default();
         if !has_sources(arguments) {

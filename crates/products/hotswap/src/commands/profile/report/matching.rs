@@ -87,13 +87,22 @@ fn names_build_id(part: &RawProfile, object: &Covered) -> bool {
     object.identity.build_id.as_ref().is_some_and(|id| part.build_ids.contains(id))
 }
 
+/// An object that has some functions of a profile.
+struct RatedObject {
+    /// The number of those functions.
+    shared: usize,
+    number: usize,
+}
+
 /// The object with most of the functions; where several have as many, that which the name of the file begins
 /// with, or the host's.
 fn match_by_functions(part: &RawProfile, path: &Path, objects: &[Covered], candidates: Vec<usize>) -> PartMatch {
-    let rated = candidates.into_iter().map(|number| (shared(&part.keys, &objects[number].identity), number));
-    let rated: Vec<(usize, usize)> = rated.filter(|(shared, _)| *shared > 0).collect();
-    let most = rated.iter().map(|(shared, _)| *shared).max().unwrap_or(0);
-    let best: Vec<usize> = rated.iter().filter(|(shared, _)| *shared == most).map(|(_, number)| *number).collect();
+    let rated = candidates
+        .into_iter()
+        .map(|number| RatedObject { shared: shared(&part.keys, &objects[number].identity), number });
+    let rated: Vec<RatedObject> = rated.filter(|object| object.shared > 0).collect();
+    let most = rated.iter().map(|object| object.shared).max().unwrap_or(0);
+    let best: Vec<usize> = rated.iter().filter(|object| object.shared == most).map(|object| object.number).collect();
     let named = super::super::target_of_name(path);
     let by_name = best.iter().find(|number| super::processor(&objects[**number].target) == named);
     match (best.as_slice(), by_name) {

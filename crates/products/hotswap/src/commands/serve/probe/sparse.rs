@@ -94,7 +94,7 @@ fn band_matrix() -> SparseMatrix {
     matrix
 }
 
-/// The answer.
+/// The answer that the GPU has to give: `2 A x + y`.
 fn product(matrix: &SparseMatrix, x: &[f32], y: &[f32]) -> Vec<f32> {
     matrix.starts.windows(2).zip(y).map(|(row, y)| 2.0 * sparse_row_product(row, matrix, x) + y).collect()
 }
