@@ -144,8 +144,8 @@ pub struct MeasuredProfile<'a> {
     pub tag: Option<&'a [u8]>,
 }
 
-/// The profile that begins there; `None` where it is damaged or of a host, whose values of value profiling follow
-/// without a size.
+/// The profile that begins there; `None` where it is damaged or of a host, whose values of value
+/// profiling follow without a size.
 pub fn measure(bytes: &[u8]) -> Option<MeasuredProfile<'_>> {
     let layout = crate::layout::of_version(word::<8>(bytes, 8))?;
     let (header, uniform) = (header_size(layout), if layout.uniform.is_some() { UNIFORM_WORDS } else { 0 });
