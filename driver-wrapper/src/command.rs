@@ -425,8 +425,8 @@ impl ClangCommand {
     }
 }
 
-/// `words` without HotSwap's and without brackets of unused arguments that became empty, and whether anything was
-/// removed.
+/// `words` without HotSwap's and without brackets of unused arguments that became empty,
+/// and whether anything was removed.
 pub fn without_own(words: &[OsString]) -> (Vec<OsString>, bool) {
     let mut kept: Vec<OsString> = Vec::with_capacity(words.len());
     let mut emptied = false;

@@ -92,8 +92,8 @@ fn make(clang: &Path) -> Result<Vec<u8>, Diagnostic> {
     Ok(archive(&members))
 }
 
-/// The version that this clang gives to raw profiles: code of -fprofile-generate has it, with its own kind in the upper
-/// half.
+/// The version that this clang gives to raw profiles: code of -fprofile-generate has it, with its own
+/// kind in the upper half.
 fn raw_version(clang: &Path) -> Result<u32, Diagnostic> {
     let words = ["-fprofile-generate", "-emit-llvm", "-S"];
     let output = compile(clang, &words, "int hotswap_probe(int x) { return x; }\n")?;

@@ -50,8 +50,8 @@ pub fn become_clang(launch: &LaunchCommand) -> Diagnostic {
     }
 }
 
-/// Runs the real compiler as a child, with this process's streams; its exit code, or 128 and the number of the signal
-/// that ended it.
+/// Runs the real compiler as a child, with this process's streams; its exit code, or 128 and the number of
+/// the signal that ended it.
 ///
 /// # Errors
 /// As for [`become_clang`].
@@ -168,8 +168,8 @@ fn by_files(words: &[OsString]) -> io::Result<Vec<OsString>> {
     Ok(short)
 }
 
-/// A response file in memory: it lives as long as the process that clang becomes, so nothing is
-/// left to remove.
+/// A response file in memory: it lives as long as the process that clang becomes, so
+/// nothing is left to remove.
 fn unnamed_file(words: &[OsString]) -> io::Result<OsString> {
     let mut file = File::from(memfd_create("hotswap-words", MemfdFlags::empty())?);
     file.write_all(&response(words))?;

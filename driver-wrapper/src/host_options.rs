@@ -148,8 +148,8 @@ impl SeparatedWords {
     }
 }
 
-/// Clang's arguments with those of the table addressed to the host. A response file with such arguments is replaced by a
-/// list.
+/// Clang's arguments with those of the table addressed to the host. A response file with such arguments
+/// is replaced by a list.
 ///
 /// # Errors
 /// Those of response files.

@@ -197,8 +197,8 @@ fn decide(
     take_part(judgement, words, &request, find_plan)
 }
 
-/// A run of the preprocessor has a part if the compilation of its sources has one: compiler caches ask it what the
-/// compilation reads.
+/// A run of the preprocessor has a part if the compilation of its sources has one: compiler caches ask
+/// it what the compilation reads.
 fn preprocess(
     judgement: &CommandJudgement,
     words: &[OsString],
@@ -328,8 +328,8 @@ fn explain(own: &[(OptionId, String)]) -> Result<Option<Explain>, Diagnostic> {
     }
 }
 
-/// HIP code needs the C++ runtime. The mode would turn a C input into C++, so such a command is treated as by plain
-/// clang.
+/// HIP code needs the C++ runtime. The mode would turn a C input into C++, so such a command is
+/// treated as by plain clang.
 fn needs_cxx_mode(command: &ClangCommand) -> bool {
     command.links_host_or_host_only()
         && command.is_hip()
@@ -389,8 +389,8 @@ fn without_arch(command: &ClangCommand) -> bool {
     command.archs.is_empty() && command.links_device_code()
 }
 
-/// CMake and others compile small probes for the default processor; a plan of the environment must not break them, nor
-/// be ignored silently.
+/// CMake and others compile small probes for the default processor; a plan of the environment must not break
+/// them, nor be ignored silently.
 fn not_applied(plan: &Plan) -> Option<Diagnostic> {
     let what = "the plan of the environment is not applied to a command without --offload-arch";
     (plan.policy != Policy::Keep).then(|| Diagnostic::warning(codes::NO_ROUTE, what).advise("name the processors"))

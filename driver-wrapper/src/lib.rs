@@ -89,8 +89,8 @@ pub struct RemainingWork {
     pub text: String,
 }
 
-/// Runs one command; returns only with an answer to a query or an error. `warn` gets the warnings to show before clang
-/// runs.
+/// Runs one command; returns only with an answer to a query or an error. `warn` gets the warnings
+/// to show before clang runs.
 ///
 /// # Errors
 /// Every diagnostic of the wrapper; nothing was run then.

@@ -41,8 +41,8 @@ pub struct RelocatableInputs {
 }
 
 impl RelocatableInputs {
-    /// Whether the output of a link of these inputs may have device code of its own. Shared libraries have theirs
-    /// themselves.
+    /// Whether the output of a link of these inputs may have device code of its own.
+    /// Shared libraries have theirs themselves.
     pub fn may_have_device_code(&self, command: &ClangCommand, args: &[OsString]) -> bool {
         let found = [&self.old, &self.new, &self.finished, &self.unknown];
         found.into_iter().any(Option::is_some)
@@ -64,8 +64,8 @@ fn names_hidden_input(args: &[OsString]) -> bool {
     follows_channel || joined.any(|values| values.split(|byte| *byte == b',').any(is_file))
 }
 
-/// Reads the section names of the command's objects and archives. Files that are not there or not objects are left to the
-/// linker.
+/// Reads the section names of the command's objects and archives. Files that are not there or not objects
+/// are left to the linker.
 ///
 /// # Errors
 /// [`hotswap_report::codes::CANNOT_READ`].

@@ -44,8 +44,8 @@ const TEMPORAL: &[&str] = &["-ftemporal-profile", "-pgo-temporal-instrumentation
 const TABLE: &str = "__llvm_profile_sections";
 /// The last clang that has the old offload driver.
 const OLD_DRIVER: u32 = 23;
-/// Paths below clang's resource directory where a distribution may have a device profile runtime, which clang then links
-/// itself.
+/// Paths below clang's resource directory where a distribution may have a device profile runtime,
+/// which clang then links itself.
 const OWN_RUNTIMES: &[&str] = &[
     "lib/amdgcn-amd-amdhsa/libclang_rt.profile.a",
     "lib/amdgpu-amd-amdhsa/libclang_rt.profile.a",

@@ -42,8 +42,8 @@ impl DerivationQuery {
         derive_target_id(setting, processor.name).map_or_else(|_| processor.name.to_owned(), |id| id.to_string())
     }
 
-    /// The target's images, each with the one of the source that it is; none where clang was not requested to compile for
-    /// the target.
+    /// The target's images, each with the one of the source that it is; none where clang was not requested
+    /// to compile for the target.
     pub fn images(&self, target: &Processor, source: &Processor) -> Vec<UnitImage> {
         let settings = self.source_ids.iter().filter(|_| self.requested);
         let mut images: Vec<UnitImage> = settings

@@ -22,8 +22,8 @@ use std::ffi::OsString;
 /// arguments may ask for the GPU, so every target is linked then.
 ///
 /// # Errors
-/// [`codes::UNIT_LACKS_GPU`] where one unit has separate code for a target and another one has neither that nor a
-/// replacement; [`refuse_unrequested`].
+/// [`codes::UNIT_LACKS_GPU`] where one unit has separate code for a target and another one has neither
+/// that nor a replacement; [`refuse_unrequested`].
 pub fn decide(
     command: &ClangCommand,
     plan: &WithPlan,

@@ -49,8 +49,8 @@ pub(super) fn marker(text: &[u8]) -> Option<(usize, String)> {
     Some((number.parse().ok()?, file.replace("\\\\", "\\").replace("\\\"", "\"")))
 }
 
-/// The same location with the name that is tested there: in the line itself, or in a directive above it. The compiler's own text
-/// has no file.
+/// The same location with the name that is tested there: in the line itself, or in a directive above it. The compiler's
+/// own text has no file.
 ///
 /// # Errors
 /// [`hotswap_report::codes::CANNOT_READ`]: the place is a part of the record.

@@ -184,8 +184,8 @@ impl Poison {
         question.source_ids.iter().map(text).collect()
     }
 
-    /// The text for a setting of the source with the names poisoned; uses of them in conditions that have one value for all
-    /// GPUs are none.
+    /// The text for a setting of the source with the names poisoned; uses of them in conditions that have one value
+    /// for all GPUs are none.
     fn text_without_uses(
         &self,
         preprocessor: &Preprocessor<'_>,

@@ -67,7 +67,13 @@ pub struct QuickClassifier {
 /// The second is for instructions with a literal, or for the line that is tried where the fixed bits of the
 /// first do not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LineKind([(u64, Option<QuickClass>); 2]);
+struct LineKind([ConditionalAnswer; 2]);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ConditionalAnswer {
+    absent: u64,
+    said: Option<QuickClass>,
+}
 
 const HALVES: usize = 1 << 16;
 /// The lower nine bits, which hold a source, and the upper eight: another source, or an opcode. They share one bit.
@@ -131,12 +137,12 @@ impl QuickClassifier {
         } else if upper != UNKNOWN {
             let kind = self.kinds.get((upper & !LONG) as usize)?;
             let facts = self.facts.facts_of_word(low);
-            let LineKind([(first, said), (second, else_said)]) = kind;
-            if facts & first == 0 {
-                return *said;
+            let LineKind([first, second]) = kind;
+            if facts & first.absent == 0 {
+                return first.said;
             }
-            if facts & second == 0 {
-                return *else_said;
+            if facts & second.absent == 0 {
+                return second.said;
             }
         }
         self.classify_slowly(bytes)
@@ -232,11 +238,8 @@ impl HalfTest {
         if line.mask >> 32 != 0 || line.lengths[0] != 4 || line.class >= CLASSES {
             return None;
         }
-        let fixed = |at: u32, mask: u16| Self::Fixed {
-            mask: (line.mask >> at) as u16 & mask,
-            value: (line.value >> at) as u16 & mask,
-        };
-        let mut halves = [vec![fixed(16, u16::MAX)], vec![fixed(0, LOW_MASK), fixed(0, !LOW_MASK)]];
+        let lower = [LOW_MASK, !LOW_MASK].map(|mask| Self::of_fixed_bits(line, 0, mask));
+        let mut halves = [vec![Self::of_fixed_bits(line, 16, u16::MAX)], lower.to_vec()];
         for field in 0..usize::from(line.fields).min(FIELDS) {
             let (at, bits, set) = (line.at[field], line.bits[field], line.set[field]);
             let test = Self::Field { at: at % 16, bits, set };
@@ -248,6 +251,10 @@ impl HalfTest {
             half.push(test);
         }
         Some(halves)
+    }
+
+    fn of_fixed_bits(line: &ClassLine, at: u32, mask: u16) -> Self {
+        Self::Fixed { mask: (line.mask >> at) as u16 & mask, value: (line.value >> at) as u16 & mask }
     }
 
     /// Whether it tests nothing but the first part of a lower half.
@@ -267,9 +274,14 @@ impl ShortLine {
         fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
     }
 
+    fn differences(&self) -> Vec<LineDifference> {
+        self.tests.iter().map(|test| LineDifference::Test(*test)).collect()
+    }
+
     fn classify_lower(&self, parts: LowerHalves, classifier: &Classifier) -> Option<QuickClass> {
-        let answer = |test: &HalfTest| test.outcome_for_half(parts.bits_for_half(test.is_low()), classifier);
-        let meaning = self.tests.iter().fold(0, |all, test| all | answer(test));
+        let outcomes =
+            self.tests.iter().map(|test| test.outcome_for_half(parts.bits_for_half(test.is_low()), classifier));
+        let meaning = outcomes.fold(0, |all, one| all | one);
         classify_meaning(&self.lengths, meaning, self.class)
     }
 }
@@ -324,17 +336,16 @@ impl HalfRow {
 
     /// The differences that distinguish two lower halves.
     fn differences(&self) -> Vec<LineDifference> {
-        let of = |line: &ShortLine| line.tests.iter().map(|test| LineDifference::Test(*test)).collect::<Vec<_>>();
         match self {
             Self::Nothing => Vec::new(),
-            Self::Line(line) => of(line),
+            Self::Line(line) => line.differences(),
             Self::Node { bits, lines } => {
                 // Lines that are equal need no distinction.
                 let kinds: BTreeSet<&Option<ShortLine>> = lines.iter().collect();
                 let kinds: BTreeMap<_, u8> = kinds.into_iter().zip(0..).collect();
                 let kinds_of = lines.iter().map(|line| kinds.get(line).copied().unwrap_or(0)).collect();
                 let node = LineDifference::Node { bits: *bits, kinds: kinds_of };
-                kinds.keys().filter_map(|line| line.as_ref()).flat_map(of).chain([node]).collect()
+                kinds.keys().filter_map(|line| line.as_ref()).flat_map(ShortLine::differences).chain([node]).collect()
             }
         }
     }
@@ -371,10 +382,19 @@ fn line_kind(
 ) -> Option<LineKind> {
     let need = asking.need_of_line(line, known)?;
     let second = match next {
-        Some(next) => (asking.need_of_line(next, known)?.alone, single_line_meaning(next)),
-        None => (need.literal, classify_meaning(&line.lengths, meaning::LITERAL32, line.class)),
+        Some(next) => {
+            ConditionalAnswer { absent: asking.need_of_line(next, known)?.alone, said: single_line_meaning(next) }
+        }
+        None => {
+            let said = classify_meaning(&line.lengths, meaning::LITERAL32, line.class);
+            ConditionalAnswer { absent: need.literal, said }
+        }
     };
-    Some(LineKind([(need.alone, single_line_meaning(line)), second]))
+    Some(LineKind([ConditionalAnswer { absent: need.alone, said: single_line_meaning(line) }, second]))
+}
+
+fn line_of_leaf(classifier: &Classifier, leaf: u32) -> Option<&ClassLine> {
+    classifier.lines.get((leaf & 0xffff) as usize)
 }
 
 fn single_line_meaning(line: &ClassLine) -> Option<QuickClass> {
@@ -476,9 +496,9 @@ impl<'s> QuickTableBuilder<'s> {
     /// The row for the leaves that bits of a node select, if one of them is a line for which there are rows.
     fn row_of_node(&mut self, node: u32, leaves: &[u32], bits: Option<LineBits>, upper: u16) -> Option<u32> {
         let classifier = self.classifier;
-        let line = |leaf: &u32| classifier.lines.get((leaf & 0xffff) as usize);
         let asked = self.asked.entry(node).or_insert_with(|| {
-            let tests = leaves.iter().filter_map(line).filter_map(HalfTest::line_tests);
+            let lines = leaves.iter().filter_map(|leaf| line_of_leaf(classifier, *leaf));
+            let tests = lines.filter_map(HalfTest::line_tests);
             let tests: BTreeSet<HalfTest> = tests.flat_map(|[above, _]| above).collect();
             let all = leaves.iter().all(|leaf| leaf & LEAF != 0);
             tests.into_iter().filter(|_| all).collect()
@@ -494,7 +514,7 @@ impl<'s> QuickTableBuilder<'s> {
             return Some(*known);
         }
         let mut lines: Vec<Option<ShortLine>> =
-            leaves.iter().map(|leaf: &u32| ShortLine::of(line(leaf)?, upper, classifier)).collect();
+            leaves.iter().map(|leaf| ShortLine::of(line_of_leaf(classifier, *leaf)?, upper, classifier)).collect();
         let row = match bits {
             Some(bits) => HalfRow::Node { bits, lines },
             None => lines.pop()?.map_or(HalfRow::Nothing, HalfRow::Line),

@@ -42,7 +42,7 @@ impl PlaceGroup {
 
 const NONE: u8 = 255;
 
-/// Pads a list.
+/// Pads a list of places that is shorter than four.
 const NOTHING: RegisterPlace = RegisterPlace {
     known: EffectBits::NONE,
     plus: lookup::NOTHING as u32,
@@ -342,11 +342,20 @@ pub(crate) struct NamedRegisters {
     from: u8,
 }
 
+/// A field that names registers.
+pub(crate) struct NamedField {
+    /// Its lowest bit.
+    pub(crate) at: u8,
+    /// The number of its bits.
+    pub(crate) width: u8,
+    pub(crate) registers: NamedRegisters,
+}
+
 impl NamedRegisters {
-    /// For each field of an entry that may name a scalar register: its lowest bit, its width and the registers that it
-    /// names; `None` for a field that is not a single run of bits of the first two words. The whole result is `None` if
-    /// other fields decide what is named, or if VCC or SCC is written implicitly.
-    pub(crate) fn of_entry_fields(entry: TableEntry) -> Option<impl Iterator<Item = Option<(u8, u8, Self)>>> {
+    /// The fields of an entry that may name a scalar register; `None` for a field that is not a single run of bits of
+    /// the first two words. The whole result is `None` if other fields decide what is named, or if VCC or SCC is
+    /// written implicitly.
+    pub(crate) fn of_entry_fields(entry: TableEntry) -> Option<impl Iterator<Item = Option<NamedField>>> {
         let line = EntryEffects::of(entry);
         let writes = [Implicit::Vcc, Implicit::Scc].iter().any(|one| line.implicit_writes() >> (*one as u8) & 1 != 0);
         let names_vectors =
@@ -362,12 +371,13 @@ impl NamedRegisters {
 }
 
 impl RegisterPlace {
-    /// The field's position, its width and the registers that it names, if nothing else matters.
-    fn named_registers(&self) -> Option<(u8, u8, NamedRegisters)> {
+    /// The field and the registers that it names, if nothing else matters.
+    fn named_registers(&self) -> Option<NamedField> {
         let from = self.mask.trailing_zeros().min(31) as u8;
         let width = self.mask.count_ones() as u8;
         let whole = !self.upper && self.extra == NONE;
-        whole.then_some((self.rotation.wrapping_add(from) & 63, width, NamedRegisters { plus: self.plus, from }))
+        let registers = NamedRegisters { plus: self.plus, from };
+        whole.then_some(NamedField { at: self.rotation.wrapping_add(from) & 63, width, registers })
     }
 
     /// Number of the operand.

@@ -53,7 +53,7 @@ pub(super) enum PlacedOperand {
 /// Most instructions do not have more than this.
 const FEW: usize = 16;
 
-/// Operands by slot.
+/// The operands of an entry by slot.
 type OperandSlots = [Option<PlacedOperand>];
 
 /// Collects operands; [`InstructionBuilder::build`] makes the instruction.
@@ -112,7 +112,7 @@ impl<'a> InstructionBuilder<'a> {
     /// The same for callers that know the candidate entries: every other table entry is skipped.
     ///
     /// # Errors
-    /// As [`InstructionBuilder::build`].
+    /// As [`InstructionBuilder::build`], about the forms among these entries.
     pub fn build_among(&self, entries: impl IntoIterator<Item = TableEntry>) -> Result<Inst, EncodeError> {
         if self.count > MOST {
             return Err(EncodeError::TooMany);
@@ -124,7 +124,7 @@ impl<'a> InstructionBuilder<'a> {
 /// The same for callers that have all operands together: the last value for a name counts.
 ///
 /// # Errors
-/// As [`InstructionBuilder::build`].
+/// As [`InstructionBuilder::build`], about the forms among these entries.
 pub fn build_among(
     isa: Isa,
     (mnemonic, class): (&str, Class),
@@ -132,8 +132,10 @@ pub fn build_among(
     entries: impl IntoIterator<Item = TableEntry>,
 ) -> Result<Inst, EncodeError> {
     let mut closest = EncodeError::UnknownInstruction;
-    let fits = |entry: &TableEntry| entry.class() == Some(class) && entry.mnemonic() == mnemonic;
-    for entry in entries.into_iter().filter(fits) {
+    for entry in entries {
+        if entry.class() != Some(class) || entry.mnemonic() != mnemonic {
+            continue;
+        }
         let result = match entry.available(isa) {
             true => build_entry(isa, args, entry),
             false => Err(EncodeError::NotOnTarget),
