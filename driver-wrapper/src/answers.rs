@@ -199,7 +199,7 @@ impl AnswerCase<'_> {
         });
     }
 
-    /// For `--hotswap-explain`.
+    /// A line about an answer, for `--hotswap-explain`.
     fn line(&self, answer: &TextAnswer) -> String {
         let target = self.target;
         match answer {

@@ -87,7 +87,7 @@ pub fn are_separated(words: &[OsString], settings_of: SettingsOf<'_>) -> Result<
     if settings.get(OptionId::HostOptions).is_some() {
         return settings.switch(OptionId::HostOptions);
     }
-    Ok(own.iter().any(|(id, _)| *id == OptionId::Plan) || settings.iter().any(|setting| setting.id.is_request()))
+    Ok(own.iter().any(|one| one.id == OptionId::Plan) || settings.iter().any(|setting| setting.id.is_request()))
 }
 
 /// The row of an argument.

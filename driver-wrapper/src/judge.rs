@@ -9,7 +9,7 @@ use crate::coalesce::Coalescing;
 use crate::command::{ClangCommand, InputKind, scan};
 use crate::flags::{OffloadSide, Phase};
 use crate::openmp;
-use crate::options::{OptionId, OptionValues, PlanSource, is_own, parse_word};
+use crate::options::{OptionId, OptionValues, OwnOption, PlanSource, is_own, parse_word};
 use crate::profile::ProfileSettings;
 use crate::question::{DerivationQuery, Sourceless, questions, sourceless};
 use crate::request::CommandRequest;
@@ -77,13 +77,13 @@ pub enum CommandDecision {
     PassThrough(&'static str),
     /// The real clang gets the arguments without HotSwap's: HotSwap is switched off.
     Disabled,
-    /// HotSwap takes part.
+    /// HotSwap takes part by this plan.
     WithPlan(Box<WithPlan>),
     /// Clang preprocesses sources that this plan's compilation would read; the texts of its GPUs are added.
     Preprocess(Box<WithPlan>),
     /// HotSwap answers a query.
     Query(Query),
-    /// Nothing is run.
+    /// Nothing is run; the command fails.
     Error(Diagnostic),
 }
 
@@ -104,12 +104,12 @@ pub struct CommandJudgement {
     pub notes: Vec<String>,
 }
 
-/// Form of `--hotswap-explain`.
+/// The form of what `--hotswap-explain` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Explain {
-    /// For people.
+    /// Sentences for people to read.
     Text,
-    /// For programs.
+    /// JSON, for programs to read.
     Json,
 }
 
@@ -117,11 +117,11 @@ pub enum Explain {
 ///
 /// # Errors
 /// [`codes::USAGE`] for an argument that is not in the table.
-pub fn own_words(command: &ClangCommand) -> Result<Vec<(OptionId, String)>, Diagnostic> {
+pub fn own_words(command: &ClangCommand) -> Result<Vec<OwnOption>, Diagnostic> {
     command.own.iter().map(parse_own_word).collect()
 }
 
-fn parse_own_word(own: &crate::command::OwnArgument) -> Result<(OptionId, String), Diagnostic> {
+fn parse_own_word(own: &crate::command::OwnArgument) -> Result<OwnOption, Diagnostic> {
     let text = own
         .text
         .to_str()
@@ -170,7 +170,7 @@ fn profile(
 }
 
 /// Gathers the settings for HotSwap's arguments; reads the environment and the configuration files.
-pub type SettingsOf<'a> = &'a dyn Fn(&[(OptionId, String)]) -> OptionValues;
+pub type SettingsOf<'a> = &'a dyn Fn(&[OwnOption]) -> OptionValues;
 
 fn decide(
     judgement: &mut CommandJudgement,
@@ -299,8 +299,8 @@ fn add_plan_of_objects(command: &ClangCommand, plan: &mut Plan, find_plan: FindP
     Ok(add_unit_targets(plan, &needed))
 }
 
-fn query(own: &[(OptionId, String)]) -> Result<Option<Query>, Diagnostic> {
-    for (id, value) in own {
+fn query(own: &[OwnOption]) -> Result<Option<Query>, Diagnostic> {
+    for OwnOption { id, value } in own {
         match (id, value.as_str()) {
             (OptionId::Identity, "") => return Ok(Some(Query::Identity)),
             (OptionId::Identity, "files") => return Ok(Some(Query::IdentityFiles)),
@@ -318,8 +318,8 @@ fn query(own: &[(OptionId, String)]) -> Result<Option<Query>, Diagnostic> {
     Ok(None)
 }
 
-fn explain(own: &[(OptionId, String)]) -> Result<Option<Explain>, Diagnostic> {
-    let value = own.iter().rev().find_map(|(id, value)| (*id == OptionId::Explain).then_some(value.as_str()));
+fn explain(own: &[OwnOption]) -> Result<Option<Explain>, Diagnostic> {
+    let value = own.iter().rev().find(|one| one.id == OptionId::Explain).map(|one| one.value.as_str());
     match value {
         None => Ok(None),
         Some("") => Ok(Some(Explain::Text)),

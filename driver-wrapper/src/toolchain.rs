@@ -72,7 +72,7 @@ impl<'a> Toolchain<'a> {
         if has_linker(directory)? { Ok(directory.clone()) } else { missing_linker_error(beside) }
     }
 
-    /// Clang's major version.
+    /// The major version of clang.
     ///
     /// # Errors
     /// [`codes::NO_CLANG`] if the query fails.

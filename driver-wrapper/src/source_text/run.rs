@@ -155,11 +155,8 @@ impl Preprocessor<'_> {
     /// which retargeting takes into account.
     pub(super) fn modules(&self, programs: &[CompileCommand], id: &str) -> Option<Vec<[u8; 32]>> {
         let words = ["-nogpulib", "-emit-llvm", "-S", "-Xclang", "-disable-llvm-passes", "-fuse-cuid=none", "-o", "-"];
-        let one = |program| {
-            let text = self.output(&self.device_words(program, id, &[], &words))?;
-            module::hash_without_target(&text, id)
-        };
-        programs.iter().map(one).collect()
+        let texts = programs.iter().map(|program| self.output(&self.device_words(program, id, &[], &words)));
+        texts.map(|text| module::hash_without_target(&text?, id)).collect()
     }
 
     /// The macros that clang predefines for that GPU.
@@ -262,7 +259,7 @@ struct ClangOutput {
 
 /// The answer to a question for the macros of a GPU.
 pub(super) enum PredefinedMacros {
-    /// A definition each.
+    /// Each of the lines is a definition.
     Known(Vec<String>),
     /// Clang does not know the GPU.
     UnknownGpu,

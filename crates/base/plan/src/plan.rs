@@ -42,27 +42,27 @@ pub struct NamedChoice<C> {
     pub choice: C,
 }
 
-const fn named<C: Copy>(word: &'static str, choice: C) -> NamedChoice<C> {
+const fn named_choice<C: Copy>(word: &'static str, choice: C) -> NamedChoice<C> {
     NamedChoice { word, choice }
 }
 
 impl Policy {
     /// Every policy with its name.
     pub const WORDS: [NamedChoice<Self>; 4] = [
-        named("error", Self::Error),
-        named("warn", Self::Warn),
-        named("keep", Self::Keep),
-        named("compile", Self::Compile),
+        named_choice("error", Self::Error),
+        named_choice("warn", Self::Warn),
+        named_choice("keep", Self::Keep),
+        named_choice("compile", Self::Compile),
     ];
 }
 
 impl NamesPolicy {
     /// Every policy with its name.
     pub const WORDS: [NamedChoice<Self>; 4] = [
-        named("compile", Self::Compile),
-        named("error", Self::Error),
-        named("warn", Self::Warn),
-        named("derive", Self::Derive),
+        named_choice("compile", Self::Compile),
+        named_choice("error", Self::Error),
+        named_choice("warn", Self::Warn),
+        named_choice("derive", Self::Derive),
     ];
 }
 
@@ -82,7 +82,7 @@ pub enum DeviceLinkAction {
 impl DeviceLinkAction {
     /// Every action with its name; the default lacks one.
     pub const WORDS: [NamedChoice<Self>; 3] =
-        [named("check", Self::Check), named("fix", Self::Fix), named("off", Self::Off)];
+        [named_choice("check", Self::Check), named_choice("fix", Self::Fix), named_choice("off", Self::Off)];
 }
 
 /// A request to make the code object of one target from that of another.

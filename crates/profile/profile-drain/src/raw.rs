@@ -334,17 +334,17 @@ pub fn names_are_sound(names: &[u8]) -> bool {
 }
 
 /// A ULEB128 number, and the bytes after it.
-struct Uleb128<'a> {
+struct Uleb128Prefix<'a> {
     value: u64,
     rest: &'a [u8],
 }
 
-fn read_uleb128(bytes: &[u8]) -> Option<Uleb128<'_>> {
+fn read_uleb128(bytes: &[u8]) -> Option<Uleb128Prefix<'_>> {
     let mut value = 0;
     for (index, byte) in bytes.iter().enumerate().take(9) {
         value |= u64::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
-            return Some(Uleb128 { value, rest: bytes.get(index + 1..)? });
+            return Some(Uleb128Prefix { value, rest: bytes.get(index + 1..)? });
         }
     }
     None

@@ -32,11 +32,12 @@ fn is_sound(record: &[u8], address: u64, layout: &RecordLayout, frame: Frame<'_>
     let sections = frame.sections;
     let own = RecordAt { bytes: record, address };
     let size = count * frame.counter;
-    let counters = count > 0 && holds_aligned(sections.counters, own.target(layout.counters), size, frame.counter);
+    let counters =
+        count > 0 && holds_aligned(sections.counters, own.target_of_field(layout.counters), size, frame.counter);
     let uniform = layout.uniform.filter(|_| sections.uniform.size > 0);
-    let uniform = uniform.is_none_or(|field| holds_aligned(sections.uniform, own.target(field), count * 8, 8));
+    let uniform = uniform.is_none_or(|field| holds_aligned(sections.uniform, own.target_of_field(field), count * 8, 8));
     let bits = word::<4>(record, layout.bit_count);
-    counters && uniform && (bits == 0 || holds_aligned(sections.bits, own.target(layout.bits), bits, 1))
+    counters && uniform && (bits == 0 || holds_aligned(sections.bits, own.target_of_field(layout.bits), bits, 1))
 }
 
 /// A record and its address, from which its distances count.
@@ -46,7 +47,7 @@ struct RecordAt<'a> {
 }
 
 impl RecordAt<'_> {
-    fn target(&self, field: usize) -> u64 {
+    fn target_of_field(&self, field: usize) -> u64 {
         self.address.wrapping_add(word::<8>(self.bytes, field))
     }
 }

@@ -23,21 +23,21 @@ pub struct WrappedFunction {
     pub failure: u32,
 }
 
-const fn wrapped(name: &'static str, failure: u32) -> WrappedFunction {
+const fn wrapped_function(name: &'static str, failure: u32) -> WrappedFunction {
     WrappedFunction { name, failure }
 }
 
 /// Functions that destroy code objects: calls of this image are bound to ours, which drains and forwards the call.
 pub const WRAPPED: &[WrappedFunction] = &[
     // hipErrorSharedObjectSymbolNotFound
-    wrapped("hipModuleUnload", 302),
-    wrapped("hipLibraryUnload", 302),
-    wrapped("__hipUnregisterFatBinary", 0),
+    wrapped_function("hipModuleUnload", 302),
+    wrapped_function("hipLibraryUnload", 302),
+    wrapped_function("__hipUnregisterFatBinary", 0),
     // Destroys nothing, but identifies the code objects that the other will destroy.
-    wrapped("__hipRegisterFatBinary", 0),
+    wrapped_function("__hipRegisterFatBinary", 0),
     // HSA_STATUS_ERROR
-    wrapped("hsa_executable_destroy", 0x1000),
-    wrapped("hsa_shut_down", 0x1000),
+    wrapped_function("hsa_executable_destroy", 0x1000),
+    wrapped_function("hsa_shut_down", 0x1000),
 ];
 
 /// The symbols that the object may leave undefined: those of libc, of the loader, and of the host's profile runtime.

@@ -274,7 +274,7 @@ impl ShortLine {
         fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
     }
 
-    fn differences(&self) -> Vec<LineDifference> {
+    fn test_differences(&self) -> Vec<LineDifference> {
         self.tests.iter().map(|test| LineDifference::Test(*test)).collect()
     }
 
@@ -338,14 +338,19 @@ impl HalfRow {
     fn differences(&self) -> Vec<LineDifference> {
         match self {
             Self::Nothing => Vec::new(),
-            Self::Line(line) => line.differences(),
+            Self::Line(line) => line.test_differences(),
             Self::Node { bits, lines } => {
                 // Lines that are equal need no distinction.
                 let kinds: BTreeSet<&Option<ShortLine>> = lines.iter().collect();
                 let kinds: BTreeMap<_, u8> = kinds.into_iter().zip(0..).collect();
                 let kinds_of = lines.iter().map(|line| kinds.get(line).copied().unwrap_or(0)).collect();
                 let node = LineDifference::Node { bits: *bits, kinds: kinds_of };
-                kinds.keys().filter_map(|line| line.as_ref()).flat_map(ShortLine::differences).chain([node]).collect()
+                kinds
+                    .keys()
+                    .filter_map(|line| line.as_ref())
+                    .flat_map(ShortLine::test_differences)
+                    .chain([node])
+                    .collect()
             }
         }
     }

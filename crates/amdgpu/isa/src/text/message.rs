@@ -16,7 +16,7 @@ struct SentMessage {
     generations: Range<u8>,
 }
 
-const fn message(number: u16, name: &'static str, first: u8, end: u8) -> SentMessage {
+const fn sent_message(number: u16, name: &'static str, first: u8, end: u8) -> SentMessage {
     SentMessage { number, name, generations: first..end }
 }
 
@@ -24,32 +24,34 @@ const fn message(number: u16, name: &'static str, first: u8, end: u8) -> SentMes
 const ON: u8 = 255;
 
 const MESSAGES: &[SentMessage] = &[
-    message(1, "MSG_INTERRUPT", 9, ON),
-    message(2, "MSG_GS", 9, 11),
-    message(2, "MSG_HS_TESSFACTOR", 11, ON),
-    message(3, "MSG_GS_DONE", 9, 11),
-    message(3, "MSG_DEALLOC_VGPRS", 11, ON),
-    message(4, "MSG_SAVEWAVE", 9, 11),
-    message(5, "MSG_STALL_WAVE_GEN", 9, 12),
-    message(6, "MSG_HALT_WAVES", 9, 12),
-    message(7, "MSG_ORDERED_PS_DONE", 9, 11),
-    message(8, "MSG_EARLY_PRIM_DEALLOC", 9, 11),
-    message(9, "MSG_GS_ALLOC_REQ", 9, ON),
-    message(10, "MSG_GET_DOORBELL", 9, 11),
-    message(11, "MSG_GET_DDID", 10, 11),
-    message(15, "MSG_SYSMSG", 9, ON),
-    message(128, "MSG_RTN_GET_DOORBELL", 11, ON),
-    message(129, "MSG_RTN_GET_DDID", 11, ON),
-    message(130, "MSG_RTN_GET_TMA", 11, ON),
-    message(131, "MSG_RTN_GET_REALTIME", 11, ON),
-    message(132, "MSG_RTN_SAVE_WAVE", 11, ON),
-    message(133, "MSG_RTN_GET_TBA", 11, ON),
-    message(134, "MSG_RTN_GET_TBA_TO_PC", 11, ON),
-    message(135, "MSG_RTN_GET_SE_AID_ID", 12, ON),
+    sent_message(1, "MSG_INTERRUPT", 9, ON),
+    sent_message(2, "MSG_GS", 9, 11),
+    sent_message(2, "MSG_HS_TESSFACTOR", 11, ON),
+    sent_message(3, "MSG_GS_DONE", 9, 11),
+    sent_message(3, "MSG_DEALLOC_VGPRS", 11, ON),
+    sent_message(4, "MSG_SAVEWAVE", 9, 11),
+    sent_message(5, "MSG_STALL_WAVE_GEN", 9, 12),
+    sent_message(6, "MSG_HALT_WAVES", 9, 12),
+    sent_message(7, "MSG_ORDERED_PS_DONE", 9, 11),
+    sent_message(8, "MSG_EARLY_PRIM_DEALLOC", 9, 11),
+    sent_message(9, "MSG_GS_ALLOC_REQ", 9, ON),
+    sent_message(10, "MSG_GET_DOORBELL", 9, 11),
+    sent_message(11, "MSG_GET_DDID", 10, 11),
+    sent_message(15, "MSG_SYSMSG", 9, ON),
+    sent_message(128, "MSG_RTN_GET_DOORBELL", 11, ON),
+    sent_message(129, "MSG_RTN_GET_DDID", 11, ON),
+    sent_message(130, "MSG_RTN_GET_TMA", 11, ON),
+    sent_message(131, "MSG_RTN_GET_REALTIME", 11, ON),
+    sent_message(132, "MSG_RTN_SAVE_WAVE", 11, ON),
+    sent_message(133, "MSG_RTN_GET_TBA", 11, ON),
+    sent_message(134, "MSG_RTN_GET_TBA_TO_PC", 11, ON),
+    sent_message(135, "MSG_RTN_GET_SE_AID_ID", 12, ON),
 ];
 
-const MESSAGES_GFX1250: &[SentMessage] =
-    &[message(136, "MSG_RTN_GET_CLUSTER_BARRIER_STATE", 12, ON), message(152, "MSG_RTN_SAVE_WAVE_HAS_TDM", 12, ON)];
+const MESSAGES_GFX1250: &[SentMessage] = &[
+    sent_message(136, "MSG_RTN_GET_CLUSTER_BARRIER_STATE", 12, ON),
+    sent_message(152, "MSG_RTN_SAVE_WAVE_HAS_TDM", 12, ON),
+];
 
 /// Operations of the messages about geometry streams.
 const STREAM: [&str; 4] = ["GS_OP_NOP", "GS_OP_CUT", "GS_OP_EMIT", "GS_OP_EMIT_CUT"];

@@ -182,11 +182,11 @@ impl ComparedFiles<'_, '_, '_> {
             if before_rows.len() != after_rows.len() {
                 return Err("some are missing, or new".to_owned());
             }
-            let found: BTreeSet<RelocationKey> = after_rows.iter().map(RelocationKey::of).collect();
+            let found: BTreeSet<RelocationKey> = after_rows.iter().map(RelocationKey::of_row).collect();
             for row in &before_rows {
                 let symbol = symbols.and_then(|rows| rows.get(row.symbol as usize));
                 let expected = self.permitted_relocations(before.target, row, symbol);
-                if !expected.iter().any(|one| found.contains(&RelocationKey::of(one))) {
+                if !expected.iter().any(|one| found.contains(&RelocationKey::of_row(one))) {
                     return Err(format!("that at {:#x} is about something else", row.place));
                 }
             }
@@ -410,7 +410,7 @@ struct RelocationKey {
 }
 
 impl RelocationKey {
-    fn of(row: &Rela) -> Self {
+    fn of_row(row: &Rela) -> Self {
         Self { place: row.place, kind: row.kind.number, symbol: row.symbol, addend: row.addend }
     }
 }

@@ -22,7 +22,7 @@ struct MapPoint {
 
 impl MapPoint {
     /// The new offset of an old one that follows the point.
-    fn advance(self, old: u32) -> Option<u32> {
+    fn advance_to(self, old: u32) -> Option<u32> {
         self.new.checked_add(old - self.old)
     }
 }
@@ -70,7 +70,7 @@ impl AddressMap {
             return None;
         }
         let found = self.points.partition_point(|point| point.old <= old).checked_sub(1)?;
-        self.points[found].advance(old)
+        self.points[found].advance_to(old)
     }
 
     /// The new end of the code that ends at an old offset.
@@ -83,7 +83,7 @@ impl AddressMap {
             return Some(site.new.end);
         }
         let found = self.points.partition_point(|point| point.old < old).checked_sub(1)?;
-        self.points[found].advance(old)
+        self.points[found].advance_to(old)
     }
 
     /// The new position of an old offset at which the distance between old and new code changes.
