@@ -104,9 +104,7 @@ impl Classifier {
     /// tables differ, and none for values of fields that they do not accept alike.
     pub fn shared_by(isas: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
         match isas {
-            [first, others @ ..]
-                if others.iter().all(|other| decoding_group_key(other) == decoding_group_key(first)) =>
-            {
+            [first, others @ ..] if others.iter().all(|other| decodes_alike(other, first)) => {
                 Self::build_classifier(*first, others, grade)
             }
             _ => Self { nodes: Vec::new(), lines: Vec::new(), meanings: Vec::new() },
@@ -189,8 +187,8 @@ impl Classifier {
     }
 }
 
-fn decoding_group_key(isa: &Isa) -> (u32, u8) {
-    (isa.subtarget().root, isa.longest())
+fn decodes_alike(one: &Isa, other: &Isa) -> bool {
+    one.subtarget().root == other.subtarget().root && one.longest() == other.longest()
 }
 
 fn line_field_meaning(number: usize, classifier: &Classifier, low: u64, line: &ClassLine) -> u8 {

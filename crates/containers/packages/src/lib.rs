@@ -299,10 +299,10 @@ pub fn rewrite_package(
     Ok(size)
 }
 
-/// The new package.
+/// The package that is written.
 struct NewPackage<'n> {
     file: &'n mut File,
-    /// Its name, from which the package's format may follow.
+    /// The path of the output, whose name may have the build number of a wheel.
     path: &'n Path,
 }
 

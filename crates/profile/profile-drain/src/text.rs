@@ -76,7 +76,7 @@ impl<const N: usize> Text<N> {
 struct AppendedText {
     /// The new length of the text.
     used: usize,
-    /// Whether everything fitted.
+    /// Whether all of it fitted.
     all: bool,
 }
 

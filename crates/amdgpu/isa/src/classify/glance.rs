@@ -104,8 +104,8 @@ impl QuickClassifier {
         let QuickTableBuilder { list: rows, asking, kinds, .. } = making;
         let facts = asking.finish();
         let differences: BTreeSet<LineDifference> = rows.iter().flat_map(HalfRow::differences).collect();
-        let (low, like_low) = sort_values(&differences, true, &classifier);
-        let (high, like_high) = sort_values(&differences, false, &classifier);
+        let ValueSorts { sorts: low, like: like_low } = sort_values(&differences, true, &classifier);
+        let ValueSorts { sorts: high, like: like_high } = sort_values(&differences, false, &classifier);
         // Targets whose lower halves are of too many sorts get no answers.
         if like_low.len() > SORTS {
             upper.fill(UNKNOWN);
@@ -164,20 +164,27 @@ fn filled_halves(value: u32) -> Box<[u32; HALVES]> {
     all.try_into().unwrap_or_else(|_| Box::new([value; HALVES]))
 }
 
-/// The sort of each value of one part of a lower half, and one half of each sort.
-fn sort_values(differences: &BTreeSet<LineDifference>, low: bool, classifier: &Classifier) -> (Vec<u16>, Vec<u16>) {
+/// The sorts of the values of one part of a lower half.
+struct ValueSorts {
+    /// The sort of each value.
+    sorts: Vec<u16>,
+    /// One half of each sort.
+    like: Vec<u16>,
+}
+
+fn sort_values(differences: &BTreeSet<LineDifference>, low: bool, classifier: &Classifier) -> ValueSorts {
     let own: Vec<&LineDifference> = differences.iter().filter(|difference| difference.is_low() == low).collect();
     let (values, at) = if low { (LOW, 0) } else { (HIGH, HIGH_AT) };
-    let (mut known, mut like) = (BTreeMap::new(), Vec::new());
-    let sort = |value: usize| {
+    let (mut known, mut sorts, mut like) = (BTreeMap::new(), Vec::with_capacity(values), Vec::new());
+    for value in 0..values {
         let half = (value << at) as u16;
         let answers: Vec<u8> = own.iter().map(|difference| difference.of(half, classifier)).collect();
-        *known.entry(answers).or_insert_with(|| {
+        sorts.push(*known.entry(answers).or_insert_with(|| {
             like.push(half);
             (like.len() - 1) as u16
-        })
-    };
-    ((0..values).map(sort).collect(), like)
+        }));
+    }
+    ValueSorts { sorts, like }
 }
 
 /// The meaning of lower halves for upper halves of one kind.

@@ -127,7 +127,7 @@ const fn operand_place(data: &PlaceData) -> RegisterPlace {
     let kept = data.has_mark(PlaceData::KEEPS) && is_vector(decode);
     let known =
         EffectBits::of_place(data.has_mark(PlaceData::WRITTEN), kept, data.has_mark(PlaceData::MASKED), role, slot);
-    let (plus, dwords) = section_of_decode(decode);
+    let DecodeSection { plus, dwords } = section_of_decode(decode);
     // A field of nine bits may say vector register where nothing else is possible; the result is the same.
     let narrow = matches!(decode, Decode::Half) || plus == lookup::VECTOR;
     let width = if narrow && width > 8 { 8 } else { width };
@@ -144,9 +144,16 @@ const fn unnamed_effect(written: bool, kept: bool) -> EffectBits {
     EffectBits::of_place(written, kept, false, 0, NO_SLOT)
 }
 
-/// The section with the bits that the kind adds, and the size of the register where the section does not determine it.
-const fn section_of_decode(decode: Decode) -> (u16, u8) {
-    match decode {
+/// Where the registers of a kind are looked up.
+struct DecodeSection {
+    /// The section with the bits that the kind adds.
+    plus: u16,
+    /// The size of the register where the section does not determine it.
+    dwords: u8,
+}
+
+const fn section_of_decode(decode: Decode) -> DecodeSection {
+    let (plus, dwords) = match decode {
         Decode::Vgpr { dwords } | Decode::Source { dwords, plus: 256 } => (lookup::VECTOR, dwords),
         Decode::VgprLow128 => (lookup::VECTOR, 1),
         Decode::Agpr { dwords } => (lookup::VECTOR | 256, dwords),
@@ -171,12 +178,13 @@ const fn section_of_decode(decode: Decode) -> (u16, u8) {
         | Decode::BranchTarget
         | Decode::Dpp8FetchInvalid
         | Decode::Version => (lookup::NOTHING, 0),
-    }
+    };
+    DecodeSection { plus, dwords }
 }
 
 /// Whether its registers are vector or accumulation registers and nothing else.
 const fn is_vector(decode: Decode) -> bool {
-    let (plus, _) = section_of_decode(decode);
+    let plus = section_of_decode(decode).plus;
     matches!(plus & !256, lookup::VECTOR | lookup::DUAL_Y) || matches!(decode, Decode::Half | Decode::HalfLow128)
 }
 
@@ -344,7 +352,7 @@ pub(crate) struct NamedRegisters {
 
 /// A field that names registers.
 pub(crate) struct NamedField {
-    /// Its lowest bit.
+    /// The number of its lowest bit.
     pub(crate) at: u8,
     /// The number of its bits.
     pub(crate) width: u8,
@@ -353,8 +361,8 @@ pub(crate) struct NamedField {
 
 impl NamedRegisters {
     /// The fields of an entry that may name a scalar register; `None` for a field that is not a single run of bits of
-    /// the first two words. The whole result is `None` if other fields decide what is named, or if VCC or SCC is
-    /// written implicitly.
+    /// the first two words. The whole result is `None` if other fields decide what is named, or if VCC or
+    /// SCC is written implicitly.
     pub(crate) fn of_entry_fields(entry: TableEntry) -> Option<impl Iterator<Item = Option<NamedField>>> {
         let line = EntryEffects::of(entry);
         let writes = [Implicit::Vcc, Implicit::Scc].iter().any(|one| line.implicit_writes() >> (*one as u8) & 1 != 0);

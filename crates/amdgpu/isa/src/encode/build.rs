@@ -246,6 +246,10 @@ fn assemble_in(
     Ok(inst)
 }
 
+fn place_literal(entry: TableEntry, slot: &Slot, literal: HeldLiteral, isa: Isa) -> Result<PlacedOperand, EncodeError> {
+    allow_literal(entry, slot.operand_kind(), slot.name, literal, isa).map(PlacedOperand::Literal)
+}
+
 /// Checks one operand and computes the value of its field.
 pub(super) fn place_operand(
     entry: TableEntry,
@@ -257,7 +261,6 @@ pub(super) fn place_operand(
     if slot.pieces().is_empty() && !has_partner(entry, slot) {
         return implied_operand(entry, slot, arg);
     }
-    let literal = |literal: HeldLiteral| allow_literal(entry, kind, name, literal, isa).map(PlacedOperand::Literal);
     let placed = match arg {
         OperandArg::Reg(reg) => {
             // A tied operand lacks bits; its partner is checked, and the two must be equal.
@@ -273,15 +276,15 @@ pub(super) fn place_operand(
             PlacedOperand::Bits(raw::encode_constant(kind.decode, name, u64::from(code))?)
         }
         OperandArg::Inline(code) => return Err(EncodeError::NotInline { name, value: u64::from(code) }),
-        OperandArg::Literal(value) => literal(HeldLiteral::Short(value))?,
-        OperandArg::Literal64(value) => literal(HeldLiteral::Long(value))?,
+        OperandArg::Literal(value) => place_literal(entry, slot, HeldLiteral::Short(value), isa)?,
+        OperandArg::Literal64(value) => place_literal(entry, slot, HeldLiteral::Long(value), isa)?,
         OperandArg::Constant(value) => match constant::inline_constant(kind.operand_type, value, isa) {
             Some(code) => PlacedOperand::Bits(raw::encode_constant(kind.decode, name, u64::from(code))?),
             None if !constant::takes_literal(kind.operand_type) => return Err(EncodeError::NotInline { name, value }),
             None => {
                 let long = takes_long_literal(entry, isa);
                 let found = constant::encode_literal(kind.operand_type, value, long);
-                literal(found.ok_or(EncodeError::LiteralNotAllowed(name))?)?
+                place_literal(entry, slot, found.ok_or(EncodeError::LiteralNotAllowed(name))?, isa)?
             }
         },
         OperandArg::Number(value) => {

@@ -64,13 +64,13 @@ impl TextWriter<'_, '_, '_> {
         if class.contains(reg) {
             return Ok(());
         }
-        let (name, bits, suffix) = class.name(reg.count);
+        let name = class.name(reg.count);
         self.out.write_str("/*Invalid register, operand has '")?;
-        self.out.write_str(name)?;
-        if let Some(bits) = bits {
+        self.out.write_str(name.stem)?;
+        if let Some(bits) = name.bits {
             self.out.write_decimal(u64::from(bits))?;
         }
-        self.out.write_str(suffix)?;
+        self.out.write_str(name.suffix)?;
         self.out.write_str("' register class*/")
     }
 

@@ -102,11 +102,22 @@ fn holds(when: HwregTargets, isa: Isa) -> bool {
     }
 }
 
+/// A counter of `s_waitcnt`.
+struct WaitedCounter {
+    /// A blank, the name and a parenthesis, with blanks up to nine bytes.
+    name: &'static [u8; 9],
+    /// The bytes without the blanks at the end.
+    letters: usize,
+    value: u16,
+    /// The value that waits for nothing.
+    full: u16,
+}
+
 /// A counter of `s_waitcnt_depctr`. All bits are set by default.
 struct DependencyCounter {
     /// The name after `depctr_`.
     name: &'static str,
-    /// The lowest bit.
+    /// The number of its lowest bit.
     at: u16,
     width: u16,
 }
@@ -231,15 +242,19 @@ impl TextWriter<'_, '_, '_> {
     /// Counters that are waited for; their places changed in gfx10 and gfx11.
     fn wait_counters(&mut self, raw: u16) -> fmt::Result {
         let (vector, export, other) = match isa_generation(self.isa) {
-            9 => ((raw & 15 | raw >> 14 << 4, 63), raw >> 4 & 7, (raw >> 8 & 15, 15)),
-            10 => ((raw & 15 | raw >> 14 << 4, 63), raw >> 4 & 7, (raw >> 8 & 63, 63)),
-            _ => ((raw >> 10, 63), raw & 7, (raw >> 4 & 63, 63)),
+            9 => (raw & 15 | raw >> 14 << 4, raw >> 4 & 7, raw >> 8 & 15),
+            10 => (raw & 15 | raw >> 14 << 4, raw >> 4 & 7, raw >> 8 & 63),
+            _ => (raw >> 10, raw & 7, raw >> 4 & 63),
         };
-        let counters =
-            [(b" vmcnt(  ", 7, vector.0, vector.1), (b" expcnt( ", 8, export, 7), (b" lgkmcnt(", 9, other.0, other.1)];
-        let all = counters.iter().all(|(_, _, value, full)| value == full);
+        let most_others = if isa_generation(self.isa) == 9 { 15 } else { 63 };
+        let counters = [
+            WaitedCounter { name: b" vmcnt(  ", letters: 7, value: vector, full: 63 },
+            WaitedCounter { name: b" expcnt( ", letters: 8, value: export, full: 7 },
+            WaitedCounter { name: b" lgkmcnt(", letters: 9, value: other, full: most_others },
+        ];
+        let all = counters.iter().all(|counter| counter.value == counter.full);
         let start = self.out.at;
-        for (name, letters, value, full) in counters {
+        for WaitedCounter { name, letters, value, full } in counters {
             if value != full || all {
                 // No blank before the first.
                 match self.out.at == start {
@@ -346,7 +361,7 @@ impl TextWriter<'_, '_, '_> {
         if raw & 0x1f00 != 0 {
             return self.out.write_hexadecimal(u64::from(raw));
         }
-        let flags = [(13, "UC_VERSION_W64_BIT"), (14, "UC_VERSION_W32_BIT"), (15, "UC_VERSION_MDP_BIT")];
+        let flags = (13..).zip(["UC_VERSION_W64_BIT", "UC_VERSION_W32_BIT", "UC_VERSION_MDP_BIT"]);
         let set = raw.count_ones() - (raw & 0xff).count_ones();
         // Every flag but the last encloses the preceding text in parentheses.
         for _ in 1..set {
