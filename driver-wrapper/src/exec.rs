@@ -86,7 +86,7 @@ pub fn run_recorded(launch: &LaunchCommand) -> Result<(i32, Transcript), Diagnos
 #[derive(Debug)]
 pub struct CapturedOutput {
     pub code: i32,
-    /// What it wrote to its standard output.
+    /// The text of its standard output.
     pub text: Vec<u8>,
 }
 

@@ -132,10 +132,7 @@ pub fn build_among(
     entries: impl IntoIterator<Item = TableEntry>,
 ) -> Result<Inst, EncodeError> {
     let mut closest = EncodeError::UnknownInstruction;
-    for entry in entries {
-        if entry.class() != Some(class) || entry.mnemonic() != mnemonic {
-            continue;
-        }
+    for entry in entries.into_iter().filter(|one| one.class() == Some(class) && one.mnemonic() == mnemonic) {
         let result = match entry.available(isa) {
             true => build_entry(isa, args, entry),
             false => Err(EncodeError::NotOnTarget),
