@@ -64,9 +64,9 @@ impl DriverInvocation {
             added.front.extend([names::CHANNEL.into(), names::COUNTER_NAMES.into()]);
             added.env = interposed(&shims, toolchain.directory()?, precedence);
         }
-        let (early, back) = profile.back(&judgement.command, self.prefix.as_deref().unwrap_or(Path::new("/")));
-        added.front.extend(early);
-        added.back = back;
+        let drain = profile.back(&judgement.command, self.prefix.as_deref().unwrap_or(Path::new("/")));
+        added.front.extend(drain.early);
+        added.back = drain.late;
         Ok(added)
     }
 
@@ -94,15 +94,14 @@ impl DriverInvocation {
             has_device_code = objects.may_have_device_code(command, &self.expanded);
         }
         let format = plan.manifest.filter(|_| has_device_code);
-        let prepare = |format| match manifest::prepare(plan, format, prefix, dry) {
+        let manifest: Option<ManifestInputs> = match format.map(|one| manifest::prepare(plan, one, prefix, dry)) {
             // A plan of the environment is for every command, also for those whose systems the installation lacks.
-            Err(error) if plan.source == PlanSource::Ambient && error.code == codes::NO_INSTALL => {
+            Some(Err(error)) if plan.source == PlanSource::Ambient && error.code == codes::NO_INSTALL => {
                 warn(&Diagnostic { severity: Severity::Warning, ..error }.to_string());
-                Ok(None)
+                None
             }
-            prepared => prepared.map(Some),
+            prepared => prepared.transpose()?,
         };
-        let manifest: Option<ManifestInputs> = format.map(prepare).transpose()?.flatten();
         let bare = plan.bare_output && !bundled_after_all(&toolchain, command.new_driver)?;
         let mut front: Vec<OsString> = precedence.iter().map(|precedence| precedence.word.clone()).collect();
         let mut env = interposed(&shims, tools, precedence);

@@ -25,8 +25,8 @@ pub struct Consequences {
     pub lent: Vec<String>,
     /// Target IDs that the unit has the bitcode of another one for, where relocatable code is coalesced.
     pub images: Vec<UnitImage>,
-    /// Targets that the units of a link have bitcode for and that are derived all the same: their text is that of another
-    /// one.
+    /// Targets that the units of a link have bitcode for and that are derived all the same: their text
+    /// is that of another one.
     pub skipped: Vec<String>,
     /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
@@ -199,7 +199,7 @@ impl AnswerCase<'_> {
         });
     }
 
-    /// For `--hotswap-explain`.
+    /// A line about an answer, for `--hotswap-explain`.
     fn line(&self, answer: &TextAnswer) -> String {
         let target = self.target;
         match answer {

@@ -32,7 +32,7 @@ pub struct ConfigFiles<'a> {
     pub cxx: bool,
     /// `--target`, where it is named.
     pub target: Option<&'a str>,
-    /// `CLANG_NO_DEFAULT_CONFIG` is set.
+    /// The variable `CLANG_NO_DEFAULT_CONFIG` is set.
     pub no_default: bool,
 }
 
@@ -42,9 +42,9 @@ impl ConfigFiles<'_> {
     /// # Errors
     /// [`codes::BAD_CONFIG`] naming the file and the argument; [`codes::CANNOT_READ`].
     pub fn refuse_plan(&self) -> Result<(), Diagnostic> {
-        self.words_with_files()?
-            .into_iter()
-            .try_for_each(|(file, word)| if is_own(&word) { Err(refusal(&file, &word)) } else { Ok(()) })
+        self.words_with_files()?.into_iter().try_for_each(|ConfiguredWord { file, word }| {
+            if is_own(&word) { Err(refusal(&file, &word)) } else { Ok(()) }
+        })
     }
 
     /// The arguments in these files. A quoted argument with blanks is several here.
@@ -52,10 +52,10 @@ impl ConfigFiles<'_> {
     /// # Errors
     /// [`codes::CANNOT_READ`]: an argument that was not seen may be one that names a GPU.
     pub fn configured_words(&self) -> Result<Vec<OsString>, Diagnostic> {
-        Ok(self.words_with_files()?.into_iter().map(|(_, word)| word).collect())
+        Ok(self.words_with_files()?.into_iter().map(|one| one.word).collect())
     }
 
-    fn words_with_files(&self) -> Result<Vec<(PathBuf, OsString)>, Diagnostic> {
+    fn words_with_files(&self) -> Result<Vec<ConfiguredWord>, Diagnostic> {
         let mut found = Vec::new();
         self.files()?.iter().try_for_each(|file| read_words(file, 0, &mut found))?;
         Ok(found)
@@ -119,8 +119,14 @@ fn find(directories: &[PathBuf], name: &OsStr) -> Result<Option<PathBuf>, Diagno
     Ok(None)
 }
 
+/// An argument of a configuration file.
+struct ConfiguredWord {
+    file: PathBuf,
+    word: OsString,
+}
+
 /// A file that is not there is left to clang.
-fn read_words(file: &Path, depth: usize, found: &mut Vec<(PathBuf, OsString)>) -> Result<(), Diagnostic> {
+fn read_words(file: &Path, depth: usize, found: &mut Vec<ConfiguredWord>) -> Result<(), Diagnostic> {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if reads::is_absent(&error) => return Ok(()),
@@ -133,7 +139,7 @@ fn read_words(file: &Path, depth: usize, found: &mut Vec<(PathBuf, OsString)>) -
         match word.strip_prefix(b"@").filter(|_| depth < DEPTH) {
             Some(name) => read_words(&file.with_file_name(OsStr::from_bytes(name)), depth + 1, found)?,
             None if word.is_empty() => {}
-            None => found.push((file.to_owned(), OsStr::from_bytes(word).to_owned())),
+            None => found.push(ConfiguredWord { file: file.to_owned(), word: OsStr::from_bytes(word).to_owned() }),
         }
     }
     Ok(())

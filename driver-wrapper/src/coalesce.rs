@@ -15,24 +15,34 @@ use hotswap_plan::{Plan, RetargetPair};
 use hotswap_targets::{Processor, TargetId};
 use std::ffi::OsString;
 
+/// Arguments that begin in a way, and the reason why one compilation does not serve several GPUs with them.
+struct DoubtfulPrefix {
+    prefix: &'static str,
+    why: &'static str,
+}
+
+const fn doubtful_prefix(prefix: &'static str, why: &'static str) -> DoubtfulPrefix {
+    DoubtfulPrefix { prefix, why }
+}
+
 /// Prefixes of arguments that put more than the program into code, or that make a run of the preprocessor leave files.
 /// Those that let the compiler read more than the text are in [`unseen`].
-const DOUBTS: &[(&str, &str)] = &[
-    ("--save-temps", "intermediate files are kept for every GPU"),
-    ("-save-temps", "intermediate files are kept for every GPU"),
-    ("-gsplit-dwarf", "the debug information is in a file for each GPU"),
-    ("-fsave-optimization-record", "a file is written for each GPU"),
-    ("-foptimization-record-", "a file is written for each GPU"),
-    ("-MJ", "each compilation is written down"),
-    ("-gen-cdb-fragment-path", "each compilation is written down"),
-    ("-fprofile-", "counters carry the name of the GPU"),
-    ("-fcs-profile-", "counters carry the name of the GPU"),
-    ("-fcoverage-", "counters carry the name of the GPU"),
-    ("-frecord-", "the code object carries the command line"),
-    ("-grecord-", "the code object carries the command line"),
-    ("-fembed-", "the code object carries the command line"),
-    ("-foffload-lto", "device code is compiled in the link"),
-    ("--config", "a configuration file of clang may have words for one GPU"),
+const DOUBTS: &[DoubtfulPrefix] = &[
+    doubtful_prefix("--save-temps", "intermediate files are kept for every GPU"),
+    doubtful_prefix("-save-temps", "intermediate files are kept for every GPU"),
+    doubtful_prefix("-gsplit-dwarf", "the debug information is in a file for each GPU"),
+    doubtful_prefix("-fsave-optimization-record", "a file is written for each GPU"),
+    doubtful_prefix("-foptimization-record-", "a file is written for each GPU"),
+    doubtful_prefix("-MJ", "each compilation is written down"),
+    doubtful_prefix("-gen-cdb-fragment-path", "each compilation is written down"),
+    doubtful_prefix("-fprofile-", "counters carry the name of the GPU"),
+    doubtful_prefix("-fcs-profile-", "counters carry the name of the GPU"),
+    doubtful_prefix("-fcoverage-", "counters carry the name of the GPU"),
+    doubtful_prefix("-frecord-", "the code object carries the command line"),
+    doubtful_prefix("-grecord-", "the code object carries the command line"),
+    doubtful_prefix("-fembed-", "the code object carries the command line"),
+    doubtful_prefix("-foffload-lto", "device code is compiled in the link"),
+    doubtful_prefix("--config", "a configuration file of clang may have words for one GPU"),
 ];
 
 /// Bitcode of a relocatable unit under the name of another target.
@@ -55,20 +65,23 @@ pub struct Coalescing {
 impl Coalescing {
     /// The coalescing that is possible for a command that requests it.
     pub fn of(command: &ClangCommand, words: &[OsString]) -> Self {
-        let nothing = |why: String| Self { classes: Vec::new(), refused: Some(why) };
         if let Some(why) = doubt(command, words) {
-            return nothing(why);
+            return Self::refused_because(why);
         }
         let requested: Result<Vec<TargetId>, _> = command.archs.iter().map(|arch| arch.parse()).collect();
-        let Ok(requested) = requested else { return nothing("a GPU is not known".to_owned()) };
+        let Ok(requested) = requested else { return Self::refused_because("a GPU is not known".to_owned()) };
         let classes = coalesced_classes(&requested);
         let members: Vec<_> =
             classes.iter().flat_map(|class| class.others.iter().chain([&class.source])).copied().collect();
         if let Some(word) = words.iter().find(|word| names_one(word, &members)) {
-            return nothing(format!("`{}` is for one GPU", word.to_string_lossy()));
+            return Self::refused_because(format!("`{}` is for one GPU", word.to_string_lossy()));
         }
         let refused = classes.is_empty().then(|| "no two of the GPUs are identical siblings".to_owned());
         Self { classes, refused }
+    }
+
+    fn refused_because(why: String) -> Self {
+        Self { classes: Vec::new(), refused: Some(why) }
     }
 
     /// The pairs that derive the targets that are not compiled.
@@ -85,8 +98,10 @@ impl Coalescing {
 
     /// Keeps only what the plan of the build system derives: its hash identifies the result.
     pub fn keep_planned(&mut self, plan: &Plan) {
-        let planned = |source: &str, target: &str| plan.pairs.iter().any(|p| p.source == source && p.target == target);
-        self.retain(planned, "the plan of the build system has no pair for these GPUs");
+        self.retain(
+            |source, target| plan.pairs.iter().any(|pair| pair.source == source && pair.target == target),
+            "the plan of the build system has no pair for these GPUs",
+        );
     }
 
     fn retain(&mut self, keep: impl Fn(&str, &str) -> bool, why: &str) {
@@ -111,18 +126,18 @@ fn is_source_in_plan(name: &str, plan: &Plan) -> bool {
 
 /// The reason why one compilation cannot serve several GPUs, whichever they are.
 fn doubt(command: &ClangCommand, words: &[OsString]) -> Option<String> {
-    let sources = || command.inputs.iter().filter(|input| input.kind != InputKind::Link);
+    let sources: Vec<_> = command.inputs.iter().filter(|input| input.kind != InputKind::Link).collect();
     let compiled = matches!(command.phase, Phase::Compile | Phase::Link);
     let only_links = command.links_relocatable() && !command.has_hip_source();
     let why = if !command.has_hip_source() && !only_links {
         "no HIP source is compiled"
     } else if !compiled || command.scope != OffloadSide::Both || command.emit_llvm || command.relocatable {
         "the output is not one fat binary in a host object"
-    } else if !only_links && sources().count() != 1 {
+    } else if !only_links && sources.len() != 1 {
         "there is more than one source"
-    } else if sources().any(|input| input.is_preprocessed) {
+    } else if sources.iter().any(|input| input.is_preprocessed) {
         "the source is preprocessed"
-    } else if sources().any(|input| input.path == "-") {
+    } else if sources.iter().any(|input| input.path == "-") {
         "the source is standard input"
     } else if command.openmp || command.targets_gpu() {
         "HIP is not the only offloading"
@@ -143,7 +158,7 @@ pub(crate) fn doubt_of_words(words: &[OsString]) -> Option<String> {
 
 fn doubt_by_prefix(word: &OsString) -> Option<String> {
     let text = word.to_string_lossy();
-    DOUBTS.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
+    DOUBTS.iter().find(|doubt| text.starts_with(doubt.prefix)).map(|doubt| format!("`{text}`: {}", doubt.why))
 }
 
 /// An argument for one of the GPUs (`-Xarch_gfx1031`) or about it (`-D__gfx1031__`), except for those that request it.

@@ -48,13 +48,13 @@ pub struct OwnArgument {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // independent flags of one command line
 pub struct RequestedCounters {
-    /// `-fprofile-instr-generate`.
+    /// Whether `-fprofile-instr-generate` is in force.
     pub frontend: bool,
-    /// `-fprofile-generate`.
+    /// Whether `-fprofile-generate` is in force.
     pub ir: bool,
-    /// `-fcs-profile-generate`.
+    /// Whether `-fcs-profile-generate` is in force.
     pub context_sensitive: bool,
-    /// `-fcoverage-mapping`.
+    /// Whether `-fcoverage-mapping` is in force.
     pub coverage: bool,
 }
 
@@ -91,13 +91,13 @@ pub struct ClangCommand {
     pub phase: Phase,
     /// The side that is compiled.
     pub scope: OffloadSide,
-    /// Relocatable device code.
+    /// Relocatable device code is requested.
     pub rdc: bool,
     /// `--hip-link`, or `--hipstdpar`, which clang treats alike.
     pub hip_link: bool,
-    /// `--offload-link`.
+    /// `--offload-link`, the device link alone.
     pub offload_link: bool,
-    /// `-fopenmp`.
+    /// `-fopenmp`, with which code may be offloaded by OpenMP.
     pub openmp: bool,
     /// Triples that OpenMP offloads to, where they are named.
     pub openmp_targets: Vec<String>,
@@ -107,15 +107,15 @@ pub struct ClangCommand {
     pub bundle: Option<bool>,
     /// Processors that are requested and not cancelled.
     pub archs: Vec<String>,
-    /// `-emit-llvm`.
+    /// `-emit-llvm`: the output is bitcode or IR.
     pub emit_llvm: bool,
-    /// `-fhip-emit-relocatable`.
+    /// `-fhip-emit-relocatable`: the output is a device object.
     pub relocatable: bool,
-    /// `-r`.
+    /// `-r`, a partial link.
     pub partial: bool,
-    /// `--emit-static-lib`.
+    /// `--emit-static-lib`: the output is an archive.
     pub static_library: bool,
-    /// `-###`.
+    /// `-###`: commands are printed and not run.
     pub dry_run: bool,
     /// A query to clang.
     pub query: bool,
@@ -125,7 +125,7 @@ pub struct ClangCommand {
     pub driver_mode: Option<String>,
     /// The output file, if named.
     pub output: Option<OsString>,
-    /// `-working-directory`.
+    /// The value of `-working-directory`, if named.
     pub working_directory: Option<OsString>,
     /// Libraries named with `-l`.
     pub libraries: Vec<OsString>,
@@ -137,7 +137,7 @@ pub struct ClangCommand {
     pub device_counters: RequestedCounters,
     /// Device code is compiled in the device link, if named.
     pub device_lto: Option<bool>,
-    /// `-noprofilelib`.
+    /// `-noprofilelib`: clang does not link a profile runtime.
     pub no_profile_library: bool,
     /// Directory of clang's own headers and libraries, if named.
     pub resource_directory: Option<OsString>,
@@ -348,6 +348,11 @@ fn kind_of_name(word: &OsStr) -> InputKind {
 }
 
 impl ClangCommand {
+    /// Whether the command requests the processor, with whatever features.
+    pub fn requests_processor(&self, name: &str) -> bool {
+        self.archs.iter().any(|arch| arch.split(':').next() == Some(name))
+    }
+
     /// The inputs that are HIP source.
     pub fn hip_sources(&self) -> impl Iterator<Item = &CommandInput> {
         self.inputs.iter().filter(|input| input.kind == InputKind::Hip)
@@ -425,9 +430,16 @@ impl ClangCommand {
     }
 }
 
-/// `words` without HotSwap's and without brackets of unused arguments that became empty, and whether anything was
-/// removed.
-pub fn without_own(words: &[OsString]) -> (Vec<OsString>, bool) {
+/// The arguments for clang.
+#[derive(Debug)]
+pub struct StrippedWords {
+    pub kept: Vec<OsString>,
+    /// Whether an argument was removed.
+    pub is_changed: bool,
+}
+
+/// `words` without HotSwap's and without brackets of unused arguments that became empty.
+pub fn without_own(words: &[OsString]) -> StrippedWords {
     let mut kept: Vec<OsString> = Vec::with_capacity(words.len());
     let mut emptied = false;
     for word in words {
@@ -445,8 +457,8 @@ pub fn without_own(words: &[OsString]) -> (Vec<OsString>, bool) {
             kept.push(word.clone());
         }
     }
-    let removed = kept.len() != words.len();
-    (kept, removed)
+    let is_changed = kept.len() != words.len();
+    StrippedWords { kept, is_changed }
 }
 
 fn is_channel(word: &OsStr) -> bool {
@@ -528,12 +540,12 @@ mod tests {
             ("--hotswap-explain -c a.hip".to_owned(), "-c a.hip".to_owned()),
             ("-Xoffload-linker-amdgcn-amd-amdhsa --hotswap-plan=1 a".to_owned(), "a".to_owned()),
         ] {
-            let (kept, removed) = without_own(&words(&text));
-            assert_eq!(kept, words(&left));
-            assert_eq!(removed, text != left);
+            let stripped = without_own(&words(&text));
+            assert_eq!(stripped.kept, words(&left));
+            assert_eq!(stripped.is_changed, text != left);
         }
         // Brackets that were empty in the user's command are not ours.
         let own = words(&format!("{open} {close} -c"));
-        assert_eq!(without_own(&own).0, own);
+        assert_eq!(without_own(&own).kept, own);
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// The parts that do not depend on the answers.
 #[derive(Debug)]
 pub struct CommandParts {
-    /// The real compiler.
+    /// The path of the real compiler.
     pub program: PathBuf,
     /// Arguments before the user's.
     pub front: Vec<OsString>,
@@ -50,7 +50,7 @@ impl CommandParts {
     /// A file of the cache directory that was deleted since, for example by a user who empties the cache during a build.
     ///
     /// # Errors
-    /// [`hotswap_report::codes::CANNOT_READ`].
+    /// [`hotswap_report::codes::CANNOT_READ`] where one cannot be examined.
     pub fn deleted_file(&self) -> Result<Option<&Path>, Diagnostic> {
         for file in &self.cached_files {
             if !reads::is_regular(file)? {

@@ -72,16 +72,14 @@ impl Attempts<'_> {
     fn attempt(&self, asked: &Consequences, report: &Path) -> Result<(i32, Transcript), Diagnostic> {
         let mut launch = self.parts.launch(asked);
         launch.env.push((words::ENV_REFUSED, Some(report.into())));
+        let Some(used) = self.used else { return run_recorded(&launch) };
         let mut transcript = Transcript::default();
         let mut compile = |launch: &LaunchCommand| {
             let (code, recorded) = run_recorded(launch)?;
             transcript = recorded;
             Ok(code)
         };
-        let code = match self.used {
-            Some(used) => used.run(launch, &mut compile, self.warn),
-            None => compile(&launch),
-        }?;
+        let code = used.run(launch, &mut compile, self.warn)?;
         Ok((code, transcript))
     }
 

@@ -24,17 +24,31 @@ pub fn load(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> Re
 /// The defaults of the installation alone, which are part of it.
 ///
 /// # Errors
-/// As [`load`].
+/// As [`load`], for that file.
 pub fn load_defaults(prefix: Option<&Path>) -> Result<Vec<ConfigFile>, Diagnostic> {
-    read_all(prefix.map(|prefix| (prefix.join(DEFAULTS), false)).into_iter().collect())
+    read_all(prefix.map(|prefix| ConfigPath::of_optional_file(prefix.join(DEFAULTS))).into_iter().collect())
 }
 
 /// The file that the installation wrote.
 const DEFAULTS: &str = "lib/hotswap/defaults.toml";
 
-fn read_all(paths: Vec<(PathBuf, bool)>) -> Result<Vec<ConfigFile>, Diagnostic> {
+/// A configuration file that may be there.
+#[derive(PartialEq, Eq)]
+struct ConfigPath {
+    path: PathBuf,
+    /// The user named it, so that it must be there.
+    required: bool,
+}
+
+impl ConfigPath {
+    fn of_optional_file(path: PathBuf) -> Self {
+        Self { path, required: false }
+    }
+}
+
+fn read_all(paths: Vec<ConfigPath>) -> Result<Vec<ConfigFile>, Diagnostic> {
     let mut files = Vec::new();
-    for (path, required) in paths {
+    for ConfigPath { path, required } in paths {
         match fs::read(&path) {
             Ok(bytes) => files.push(parse(path, &bytes)?),
             Err(error) if !required && (is_absent(&error) || is_closed(&path)) => {}
@@ -54,18 +68,20 @@ fn is_closed(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
-/// Paths, and whether the file must be there (the user named it).
-fn candidates(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> Vec<(PathBuf, bool)> {
+fn candidates(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> Vec<ConfigPath> {
     let mut paths = Vec::new();
     match env(ENV_CONFIG) {
         Some(named) if named.is_empty() => {}
-        Some(named) => paths.push((PathBuf::from(named), true)),
-        None => paths.extend(user_directory(env).map(|directory| (directory.join("hotswap/config.toml"), false))),
+        Some(named) => paths.push(ConfigPath { path: PathBuf::from(named), required: true }),
+        None => {
+            let own = user_directory(env).map(|directory| directory.join("hotswap/config.toml"));
+            paths.extend(own.map(ConfigPath::of_optional_file));
+        }
     }
     let system = Path::new("/etc/hotswap/config.toml").to_owned();
-    paths.extend(prefix.map(|prefix| (prefix.join("etc/hotswap/config.toml"), false)));
-    paths.push((system, false));
-    paths.extend(prefix.map(|prefix| (prefix.join(DEFAULTS), false)));
+    paths.extend(prefix.map(|prefix| ConfigPath::of_optional_file(prefix.join("etc/hotswap/config.toml"))));
+    paths.push(ConfigPath::of_optional_file(system));
+    paths.extend(prefix.map(|prefix| ConfigPath::of_optional_file(prefix.join(DEFAULTS))));
     paths.dedup();
     paths
 }
@@ -149,7 +165,7 @@ mod tests {
     fn files_come_in_their_order() {
         let env = |name: &str| (name == "HOME").then(|| "/home/u".into());
         let list = |env: &dyn Fn(&str) -> Option<OsString>| -> Vec<String> {
-            candidates(env, Some(Path::new("/p"))).iter().map(|(path, _)| path.display().to_string()).collect()
+            candidates(env, Some(Path::new("/p"))).iter().map(|one| one.path.display().to_string()).collect()
         };
         let system = ["/p/etc/hotswap/config.toml", "/etc/hotswap/config.toml", "/p/lib/hotswap/defaults.toml"];
         assert_eq!(list(&env)[0], "/home/u/.config/hotswap/config.toml");

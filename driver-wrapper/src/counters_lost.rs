@@ -50,7 +50,7 @@ pub fn find_lost_counters(command: &ClangCommand) -> Option<Diagnostic> {
 /// Whether an object or archive of a link has device code with counters, compressed or not. Only files with a fat binary are read.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] for one of its inputs.
 pub fn links_device_counters(command: &ClangCommand) -> Result<bool, Diagnostic> {
     if objects::find_relocatable(command)?.finished.is_none() {
         return Ok(false);

@@ -34,7 +34,7 @@ impl DependencyOutput {
         if !is_output && !has_any_flag(&["-MD", "-MMD", "--write-dependencies", "--write-user-dependencies"], &flags) {
             return None;
         }
-        let named = flags.iter().rev().find_map(|(flag, value)| match value {
+        let named = flags.iter().rev().find_map(|PlainFlag { name: flag, value }| match value {
             Some(value) if *flag == "-MF" => Some(value.clone()),
             _ => flag.as_bytes().strip_prefix(b"-MF").filter(|joined| !joined.is_empty()).map(os_string),
         });
@@ -87,19 +87,27 @@ impl DependencyOutput {
     }
 }
 
-fn has_any_flag(names: &[&str], flags: &[(&OsStr, Option<OsString>)]) -> bool {
-    names.iter().any(|name| flags.iter().any(|(flag, _)| flag == name))
+/// A flag of the command.
+struct PlainFlag<'w> {
+    name: &'w OsStr,
+    /// Its value, where that is an argument of its own.
+    value: Option<OsString>,
+}
+
+fn has_any_flag(names: &[&str], flags: &[PlainFlag<'_>]) -> bool {
+    names.iter().any(|name| flags.iter().any(|flag| flag.name == *name))
 }
 
 /// The arguments that are flags, with a separate value.
-fn plain_flags(words: &[OsString]) -> Vec<(&OsStr, Option<OsString>)> {
+fn plain_flags(words: &[OsString]) -> Vec<PlainFlag<'_>> {
     let mut flags = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at).filter(|word| *word != "--") {
         at += 1;
         let values = flags::find(word.as_bytes()).map_or(0, |found| found.values);
         if word.as_bytes().starts_with(b"-") {
-            flags.push((word.as_os_str(), if values == 1 { words.get(at).cloned() } else { None }));
+            let value = if values == 1 { words.get(at).cloned() } else { None };
+            flags.push(PlainFlag { name: word.as_os_str(), value });
         }
         at += values;
     }

@@ -18,16 +18,32 @@ use std::process::{Command, Output, Stdio};
 
 pub const NAME: &str = "libhotswap-profile-device.a";
 
-/// The members: name, source, and what the bitcode must define. The version comes second: it is
-/// taken from the archive only where instrumented code lacks it.
-const MEMBERS: &[(&str, &str, &[&str])] = &[
-    (
-        "counters.o",
-        include_str!("../profile-runtime/counters.c"),
-        &["__llvm_profile_sections", "__llvm_profile_sampling_gpu", "__llvm_profile_instrument_gpu"],
-    ),
-    ("version.o", include_str!("../profile-runtime/version.c"), &["__llvm_profile_raw_version"]),
-    ("timestamp.o", include_str!("../profile-runtime/timestamp.c"), &["__llvm_profile_set_timestamp"]),
+/// A source of the runtime, which becomes a member of the archive.
+struct RuntimeSource {
+    /// The name of the member.
+    name: &'static str,
+    text: &'static str,
+    /// The symbols that its bitcode must define.
+    symbols: &'static [&'static str],
+}
+
+/// The version comes second: it is taken from the archive only where instrumented code lacks it.
+const MEMBERS: &[RuntimeSource] = &[
+    RuntimeSource {
+        name: "counters.o",
+        text: include_str!("../profile-runtime/counters.c"),
+        symbols: &["__llvm_profile_sections", "__llvm_profile_sampling_gpu", "__llvm_profile_instrument_gpu"],
+    },
+    RuntimeSource {
+        name: "version.o",
+        text: include_str!("../profile-runtime/version.c"),
+        symbols: &["__llvm_profile_raw_version"],
+    },
+    RuntimeSource {
+        name: "timestamp.o",
+        text: include_str!("../profile-runtime/timestamp.c"),
+        symbols: &["__llvm_profile_set_timestamp"],
+    },
 ];
 
 /// Arguments for bitcode of no processor and no code object version, using only clang's own headers.
@@ -54,7 +70,7 @@ const WORDS: &[&str] = &[
 /// [`codes::CHILD_FAILED`] with clang's message, [`codes::CANNOT_WRITE`], [`codes::NO_CLANG`].
 pub fn prepare(clang: &Path, dry: bool) -> Result<PathBuf, Diagnostic> {
     let key = toolchain::key(clang)?;
-    let sources: String = MEMBERS.iter().map(|(_, source, _)| *source).collect();
+    let sources: String = MEMBERS.iter().map(|source| source.text).collect();
     let directory = store::directory("profile-runtimes")?.join(store::name_for(&format!("{key}\n{sources}")));
     let path = directory.join(NAME);
     let stamp = directory.join("stamp");
@@ -80,20 +96,20 @@ fn make(clang: &Path) -> Result<Vec<u8>, Diagnostic> {
     let version = raw_version(clang)?;
     let define = format!("-DRAW_VERSION={version}");
     let mut members = Vec::new();
-    for (name, source, symbols) in MEMBERS {
+    for RuntimeSource { name, text, symbols } in MEMBERS {
         let words = ["-flto", "-Xclang", "-mcode-object-version=none", "-c", &define];
-        let bitcode = compile(clang, &words, source)?.stdout;
+        let bitcode = compile(clang, &words, text)?.stdout;
         let absent = symbols.iter().find(|symbol| !contains(&bitcode, symbol.as_bytes()));
         if let Some(symbol) = absent {
             return Err(failed(clang, &format!("{name} does not define {symbol}")));
         }
-        members.push((*name, bitcode));
+        members.push(ArchiveMember { name, bitcode });
     }
     Ok(archive(&members))
 }
 
-/// The version that this clang gives to raw profiles: code of -fprofile-generate has it, with its own kind in the upper
-/// half.
+/// The version that this clang gives to raw profiles: code of -fprofile-generate has it, with its own
+/// kind in the upper half.
 fn raw_version(clang: &Path) -> Result<u32, Diagnostic> {
     let words = ["-fprofile-generate", "-emit-llvm", "-S"];
     let output = compile(clang, &words, "int hotswap_probe(int x) { return x; }\n")?;
@@ -142,10 +158,15 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
+struct ArchiveMember {
+    name: &'static str,
+    bitcode: Vec<u8>,
+}
+
 /// A System V archive without an index, which lld does not need.
-fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+fn archive(members: &[ArchiveMember]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
-    for (name, member) in members {
+    for ArchiveMember { name, bitcode: member } in members {
         let name = format!("{name}/");
         let header = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, member.len());
         bytes.extend_from_slice(header.as_bytes());
@@ -172,7 +193,10 @@ mod tests {
 
     #[test]
     fn an_archive_reads_back() {
-        let bytes = archive(&[("a.o", b"abc".to_vec()), ("b.o", b"de".to_vec())]);
+        let bytes = archive(&[
+            ArchiveMember { name: "a.o", bitcode: b"abc".to_vec() },
+            ArchiveMember { name: "b.o", bitcode: b"de".to_vec() },
+        ]);
         let read = object::read::archive::ArchiveFile::parse(&*bytes).unwrap();
         let members: Vec<_> = read
             .members()

@@ -30,7 +30,7 @@ pub type Env = Vec<(&'static str, Option<OsString>)>;
 /// The command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchCommand {
-    /// The real compiler.
+    /// The path of the real compiler.
     pub program: PathBuf,
     pub words: Vec<ClangArgument>,
     /// Variables that are set, or removed.
@@ -50,11 +50,11 @@ pub fn become_clang(launch: &LaunchCommand) -> Diagnostic {
     }
 }
 
-/// Runs the real compiler as a child, with this process's streams; its exit code, or 128 and the number of the signal
-/// that ended it.
+/// Runs the real compiler as a child, with this process's streams; its exit code, or 128 and the number of
+/// the signal that ended it.
 ///
 /// # Errors
-/// As for [`become_clang`].
+/// As for [`become_clang`], where it cannot be started.
 pub fn run_clang(launch: &LaunchCommand) -> Result<i32, Diagnostic> {
     with_clang(launch, Command::status).map(exit_code)
 }
@@ -73,7 +73,7 @@ impl Transcript {
 /// As [`run_clang`], with standard error recorded. A terminal gets the messages at once, in its colours.
 ///
 /// # Errors
-/// As for [`become_clang`].
+/// As for [`become_clang`], where it cannot be started.
 pub fn run_recorded(launch: &LaunchCommand) -> Result<(i32, Transcript), Diagnostic> {
     if io::stderr().is_terminal() {
         return run_clang(launch).map(|code| (code, Transcript(Vec::new())));
@@ -86,14 +86,14 @@ pub fn run_recorded(launch: &LaunchCommand) -> Result<(i32, Transcript), Diagnos
 #[derive(Debug)]
 pub struct CapturedOutput {
     pub code: i32,
-    /// Its output.
+    /// The text of its standard output.
     pub text: Vec<u8>,
 }
 
 /// As [`run_clang`], with standard output captured.
 ///
 /// # Errors
-/// As for [`become_clang`].
+/// As for [`become_clang`], where it cannot be started.
 pub fn run_captured(launch: &LaunchCommand) -> Result<CapturedOutput, Diagnostic> {
     let output = with_clang(launch, |command| hotswap_files::child_output(command.stdout(Stdio::piped()).spawn()?))?;
     Ok(CapturedOutput { code: exit_code(output.status), text: output.stdout })
@@ -109,29 +109,31 @@ fn with_clang<T>(launch: &LaunchCommand, start: impl Fn(&mut Command) -> io::Res
         let what = format!("{} starts hotswap-clang again", launch.program.display());
         return Err(Diagnostic::error(codes::RECURSION, what));
     }
-    let run = |words: Vec<OsString>| {
-        if launch.verbose {
-            let _ = io::stderr().write_all(&line(launch, &words));
-        }
-        let mut command = Command::new(&launch.program);
-        command.args(words).env(ENV_ACTIVE, (depth + 1).to_string());
-        for (name, value) in &launch.env {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        start(&mut command)
-    };
     let words = plain(&launch.words).map_err(|one| clang_launch_error(one, launch))?;
-    match run(words.clone()) {
+    match start(&mut clang_process(launch, &words, depth)) {
         // Our additions exceeded the system's limit; clang accepts any number of arguments from a file.
         Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
-            run(by_files(&words).map_err(|one| clang_launch_error(one, launch))?)
-                .map_err(|one| clang_launch_error(one, launch))
+            let words = by_files(&words).map_err(|one| clang_launch_error(one, launch))?;
+            start(&mut clang_process(launch, &words, depth)).map_err(|one| clang_launch_error(one, launch))
         }
         result => result.map_err(|one| clang_launch_error(one, launch)),
     }
+}
+
+/// The process to start, whose command line is printed if that is requested.
+fn clang_process(launch: &LaunchCommand, words: &[OsString], depth: u32) -> Command {
+    if launch.verbose {
+        let _ = io::stderr().write_all(&line(launch, words));
+    }
+    let mut command = Command::new(&launch.program);
+    command.args(words).env(ENV_ACTIVE, (depth + 1).to_string());
+    for (name, value) in &launch.env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
 }
 
 fn clang_launch_error(error: io::Error, launch: &LaunchCommand) -> Diagnostic {
@@ -168,8 +170,8 @@ fn by_files(words: &[OsString]) -> io::Result<Vec<OsString>> {
     Ok(short)
 }
 
-/// A response file in memory: it lives as long as the process that clang becomes, so nothing is
-/// left to remove.
+/// A response file in memory: it lives as long as the process that clang becomes, so
+/// nothing is left to remove.
 fn unnamed_file(words: &[OsString]) -> io::Result<OsString> {
     let mut file = File::from(memfd_create("hotswap-words", MemfdFlags::empty())?);
     file.write_all(&response(words))?;

@@ -29,7 +29,7 @@ pub struct CommandExplanation<'a> {
 }
 
 impl CommandExplanation<'_> {
-    /// For programs.
+    /// The explanation as JSON, for programs.
     pub fn json(&self) -> String {
         let words: Vec<Value> = self.launch.words.iter().map(word_json).collect();
         let env = self
@@ -58,7 +58,7 @@ impl CommandExplanation<'_> {
         format!("{value:#}\n")
     }
 
-    /// For people.
+    /// The explanation in words, for people.
     pub fn text(&self) -> String {
         let mut out = format!("decision: {}\n", self.decision());
         if let CommandDecision::WithPlan(plan) = &self.judgement.decision {

@@ -10,6 +10,7 @@
 //!
 //! Absent on purpose: the version of a clang whose path does not show it; clang judges the arguments itself.
 
+use crate::options::{OptionId, OptionValues};
 use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
@@ -34,25 +35,41 @@ pub struct Clang {
     pub mode: Option<&'static str>,
 }
 
+/// A compiler that the user names.
+#[derive(Debug)]
+pub struct NamedCompiler {
+    pub path: PathBuf,
+    /// Where it was named, for messages.
+    pub origin: String,
+}
+
+impl NamedCompiler {
+    /// The compiler that the settings of the user name.
+    pub(crate) fn from_settings(settings: &OptionValues) -> Option<Self> {
+        let setting = settings.get(OptionId::Clang)?;
+        Some(Self { path: PathBuf::from(&setting.value), origin: setting.origin_text() })
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct ToolSearch<'a> {
     /// Whether the C++ driver is requested.
     pub cxx: bool,
-    /// The compiler that was set explicitly, and where.
-    pub named: Option<(PathBuf, String)>,
-    /// `$ROCM_PATH`.
+    /// The compiler that was set explicitly.
+    pub named: Option<NamedCompiler>,
+    /// The value of `$ROCM_PATH`.
     pub rocm_path: Option<PathBuf>,
-    /// `$PATH`.
+    /// The value of `$PATH`.
     pub path: Option<OsString>,
     pub ourselves: Option<&'a Path>,
 }
 
-/// Finds the compiler.
+/// Finds the compiler that a command runs.
 ///
 /// # Errors
 /// [`codes::NO_CLANG`]; [`codes::RECURSION`] if the named one is this program; [`codes::CANNOT_READ`] where a place cannot be seen.
 pub fn find(search: &ToolSearch<'_>) -> Result<Clang, Diagnostic> {
-    if let Some((path, origin)) = &search.named {
+    if let Some(NamedCompiler { path, origin }) = &search.named {
         return named(search, path, origin);
     }
     for place in [rocm, on_path, distribution] {
@@ -171,13 +188,12 @@ fn usable(search: &ToolSearch<'_>, path: PathBuf, origin: &str) -> Result<Option
 
 fn rocm(search: &ToolSearch<'_>) -> Result<Option<Clang>, Diagnostic> {
     let set = search.rocm_path.iter().flat_map(|rocm| ["llvm/bin", "lib/llvm/bin"].map(|below| rocm.join(below)));
-    let places = set.map(|directory| (directory, "ROCM_PATH")).chain([("/opt/rocm/llvm/bin".into(), "/opt/rocm")]);
-    for (directory, origin) in places {
-        if let Some(clang) = usable(search, directory.join(name(search.cxx)), origin)? {
+    for directory in set {
+        if let Some(clang) = usable(search, directory.join(name(search.cxx)), "ROCM_PATH")? {
             return Ok(Some(clang));
         }
     }
-    Ok(None)
+    usable(search, Path::new("/opt/rocm/llvm/bin").join(name(search.cxx)), "/opt/rocm")
 }
 
 fn on_path(search: &ToolSearch<'_>) -> Result<Option<Clang>, Diagnostic> {
@@ -230,7 +246,7 @@ fn has_device_libraries(clang: &Path, version: u32) -> Result<bool, Diagnostic> 
 /// The major version in the resolved path: `/usr/lib/llvm-22/…`, `…/llvm/22/…`, `clang-22`.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] where a link cannot be followed.
 pub fn version_in_path(path: &Path) -> Result<Option<u32>, Diagnostic> {
     Ok(reads::resolve_path(path)?.as_deref().and_then(version_of_resolved))
 }
@@ -320,9 +336,9 @@ mod tests {
         let own = at("us");
         let mut search = ToolSearch { ourselves: Some(&own), ..search(dir.path(), true) };
         assert_eq!(found(&search, dir.path()), "b/clang++");
-        search.named = Some((at("a/clang++"), "HOTSWAP_CLANG".into()));
+        search.named = Some(NamedCompiler { path: at("a/clang++"), origin: "HOTSWAP_CLANG".into() });
         assert_eq!(found(&search, dir.path()), "HS0103");
-        search.named = Some(("clang++".into(), "HOTSWAP_CLANG".into()));
+        search.named = Some(NamedCompiler { path: "clang++".into(), origin: "HOTSWAP_CLANG".into() });
         assert_eq!(found(&search, dir.path()), "b/clang++");
     }
 
@@ -342,7 +358,8 @@ mod tests {
             ("absent", true, "HS0101"),
             ("p", true, "HS0101"),
         ] {
-            let search = ToolSearch { named: Some((dir.path().join(name), "x".into())), ..search(dir.path(), cxx) };
+            let named = NamedCompiler { path: dir.path().join(name), origin: "x".into() };
+            let search = ToolSearch { named: Some(named), ..search(dir.path(), cxx) };
             assert_eq!(found(&search, dir.path()), expected, "{name} {cxx}");
         }
     }

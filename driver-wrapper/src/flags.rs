@@ -14,11 +14,11 @@ pub enum Phase {
     Preprocess,
     /// Syntax check, precompiled header: no code is made.
     Front,
-    /// `-S`.
+    /// `-S`: up to assembly.
     Assemble,
-    /// `-c`.
+    /// `-c`: up to an object.
     Compile,
-    /// To the end.
+    /// To the end, a linked file.
     Link,
 }
 
@@ -81,7 +81,7 @@ pub enum FlagMeaning {
     Output,
     /// A query to clang; nothing is built.
     Query,
-    /// `-###`.
+    /// `-###`: commands are printed only.
     DryRun,
     /// Language of the inputs that follow.
     Language,

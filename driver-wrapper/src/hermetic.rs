@@ -15,22 +15,32 @@ use std::ffi::OsString;
 const DECLARED: &[&str] =
     &[ENV_HERMETIC, ENV_CLANG, words::ENV_LLVM_BIN, words::ENV_PLAN_FILE, words::ENV_VERBOSE, words::ENV_TRACE];
 
+struct ClangVariable {
+    name: &'static str,
+    /// The argument with the same effect.
+    argument: &'static str,
+}
+
+const fn clang_variable(name: &'static str, argument: &'static str) -> ClangVariable {
+    ClangVariable { name, argument }
+}
+
 /// Variables by which clang and lld find headers, libraries and tools or change arguments and output, and what to use instead.
 /// `SOURCE_DATE_EPOCH` is not one: without it the output depends on the time, and a build that sets it declares it.
-const CLANGS: &[(&str, &str)] = &[
-    ("CCC_OVERRIDE_OPTIONS", "the arguments themselves"),
-    ("COMPILER_PATH", "HOTSWAP_LLVM_BIN"),
-    ("CPATH", "-I"),
-    ("CPLUS_INCLUDE_PATH", "-isystem"),
-    ("C_INCLUDE_PATH", "-isystem"),
-    ("GCC_EXEC_PREFIX", "--gcc-install-dir="),
-    ("HIP_DEVICE_LIB_PATH", "--rocm-device-lib-path="),
-    ("HIP_PATH", "--hip-path="),
-    ("LD_RUN_PATH", "-Wl,-rpath,"),
-    ("LIBRARY_PATH", "-L"),
-    ("LLD_VERSION", "lld's own version"),
-    ("LLVM_OVERRIDE_PRODUCER", "LLVM's own version"),
-    ("ROCM_PATH", "--rocm-path="),
+const CLANGS: &[ClangVariable] = &[
+    clang_variable("CCC_OVERRIDE_OPTIONS", "the arguments themselves"),
+    clang_variable("COMPILER_PATH", "HOTSWAP_LLVM_BIN"),
+    clang_variable("CPATH", "-I"),
+    clang_variable("CPLUS_INCLUDE_PATH", "-isystem"),
+    clang_variable("C_INCLUDE_PATH", "-isystem"),
+    clang_variable("GCC_EXEC_PREFIX", "--gcc-install-dir="),
+    clang_variable("HIP_DEVICE_LIB_PATH", "--rocm-device-lib-path="),
+    clang_variable("HIP_PATH", "--hip-path="),
+    clang_variable("LD_RUN_PATH", "-Wl,-rpath,"),
+    clang_variable("LIBRARY_PATH", "-L"),
+    clang_variable("LLD_VERSION", "lld's own version"),
+    clang_variable("LLVM_OVERRIDE_PRODUCER", "LLVM's own version"),
+    clang_variable("ROCM_PATH", "--rocm-path="),
 ];
 
 /// Whether the command is hermetic, judged by its environment.
@@ -38,7 +48,8 @@ const CLANGS: &[(&str, &str)] = &[
 /// # Errors
 /// [`codes::BAD_CONFIG`] for a variable that would be an undeclared input.
 pub fn check(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<bool, Diagnostic> {
-    let mut all: Vec<(OsString, OsString)> = variables.filter(|(_, value)| !value.is_empty()).collect();
+    // Sorted, so that of several errors it is always the same one that is reported.
+    let mut all: Vec<_> = variables.filter(|(_, value)| !value.is_empty()).collect();
     all.sort();
     let own = all.iter().find(|(name, _)| name == ENV_HERMETIC).map(|(_, value)| value.as_encoded_bytes());
     match own {
@@ -51,8 +62,8 @@ pub fn check(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<bo
 }
 
 fn declared(name: &str) -> Result<(), Diagnostic> {
-    if let Some((_, argument)) = CLANGS.iter().find(|(variable, _)| *variable == name) {
-        return hermetic_config_error(argument, name);
+    if let Some(variable) = CLANGS.iter().find(|variable| variable.name == name) {
+        return hermetic_config_error(variable.argument, name);
     }
     if name.starts_with("HOTSWAP_") && !DECLARED.contains(&name) {
         let is_file = [ENV_CONFIG, words::ENV_PLAN_DIR].contains(&name);

@@ -87,7 +87,7 @@ pub fn are_separated(words: &[OsString], settings_of: SettingsOf<'_>) -> Result<
     if settings.get(OptionId::HostOptions).is_some() {
         return settings.switch(OptionId::HostOptions);
     }
-    Ok(own.iter().any(|(id, _)| *id == OptionId::Plan) || settings.iter().any(|setting| setting.id.is_request()))
+    Ok(own.iter().any(|one| one.id == OptionId::Plan) || settings.iter().any(|setting| setting.id.is_request()))
 }
 
 /// The row of an argument.
@@ -148,8 +148,8 @@ impl SeparatedWords {
     }
 }
 
-/// Clang's arguments with those of the table addressed to the host. A response file with such arguments is replaced by a
-/// list.
+/// Clang's arguments with those of the table addressed to the host. A response file with such arguments
+/// is replaced by a list.
 ///
 /// # Errors
 /// Those of response files.

@@ -9,7 +9,7 @@ use crate::coalesce::Coalescing;
 use crate::command::{ClangCommand, InputKind, scan};
 use crate::flags::{OffloadSide, Phase};
 use crate::openmp;
-use crate::options::{OptionId, OptionValues, PlanSource, is_own, parse_word};
+use crate::options::{OptionId, OptionValues, OwnOption, PlanSource, is_own, parse_word};
 use crate::profile::ProfileSettings;
 use crate::question::{DerivationQuery, Sourceless, questions, sourceless};
 use crate::request::CommandRequest;
@@ -77,13 +77,13 @@ pub enum CommandDecision {
     PassThrough(&'static str),
     /// The real clang gets the arguments without HotSwap's: HotSwap is switched off.
     Disabled,
-    /// HotSwap takes part.
+    /// HotSwap takes part by this plan.
     WithPlan(Box<WithPlan>),
     /// Clang preprocesses sources that this plan's compilation would read; the texts of its GPUs are added.
     Preprocess(Box<WithPlan>),
     /// HotSwap answers a query.
     Query(Query),
-    /// Nothing is run.
+    /// Nothing is run; the command fails.
     Error(Diagnostic),
 }
 
@@ -104,12 +104,12 @@ pub struct CommandJudgement {
     pub notes: Vec<String>,
 }
 
-/// Form of `--hotswap-explain`.
+/// The form of what `--hotswap-explain` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Explain {
-    /// For people.
+    /// Sentences for people to read.
     Text,
-    /// For programs.
+    /// JSON, for programs to read.
     Json,
 }
 
@@ -117,11 +117,11 @@ pub enum Explain {
 ///
 /// # Errors
 /// [`codes::USAGE`] for an argument that is not in the table.
-pub fn own_words(command: &ClangCommand) -> Result<Vec<(OptionId, String)>, Diagnostic> {
+pub fn own_words(command: &ClangCommand) -> Result<Vec<OwnOption>, Diagnostic> {
     command.own.iter().map(parse_own_word).collect()
 }
 
-fn parse_own_word(own: &crate::command::OwnArgument) -> Result<(OptionId, String), Diagnostic> {
+fn parse_own_word(own: &crate::command::OwnArgument) -> Result<OwnOption, Diagnostic> {
     let text = own
         .text
         .to_str()
@@ -170,7 +170,7 @@ fn profile(
 }
 
 /// Gathers the settings for HotSwap's arguments; reads the environment and the configuration files.
-pub type SettingsOf<'a> = &'a dyn Fn(&[(OptionId, String)]) -> OptionValues;
+pub type SettingsOf<'a> = &'a dyn Fn(&[OwnOption]) -> OptionValues;
 
 fn decide(
     judgement: &mut CommandJudgement,
@@ -197,8 +197,8 @@ fn decide(
     take_part(judgement, words, &request, find_plan)
 }
 
-/// A run of the preprocessor has a part if the compilation of its sources has one: compiler caches ask it what the
-/// compilation reads.
+/// A run of the preprocessor has a part if the compilation of its sources has one: compiler caches ask
+/// it what the compilation reads.
 fn preprocess(
     judgement: &CommandJudgement,
     words: &[OsString],
@@ -299,8 +299,8 @@ fn add_plan_of_objects(command: &ClangCommand, plan: &mut Plan, find_plan: FindP
     Ok(add_unit_targets(plan, &needed))
 }
 
-fn query(own: &[(OptionId, String)]) -> Result<Option<Query>, Diagnostic> {
-    for (id, value) in own {
+fn query(own: &[OwnOption]) -> Result<Option<Query>, Diagnostic> {
+    for OwnOption { id, value } in own {
         match (id, value.as_str()) {
             (OptionId::Identity, "") => return Ok(Some(Query::Identity)),
             (OptionId::Identity, "files") => return Ok(Some(Query::IdentityFiles)),
@@ -318,8 +318,8 @@ fn query(own: &[(OptionId, String)]) -> Result<Option<Query>, Diagnostic> {
     Ok(None)
 }
 
-fn explain(own: &[(OptionId, String)]) -> Result<Option<Explain>, Diagnostic> {
-    let value = own.iter().rev().find_map(|(id, value)| (*id == OptionId::Explain).then_some(value.as_str()));
+fn explain(own: &[OwnOption]) -> Result<Option<Explain>, Diagnostic> {
+    let value = own.iter().rev().find(|one| one.id == OptionId::Explain).map(|one| one.value.as_str());
     match value {
         None => Ok(None),
         Some("") => Ok(Some(Explain::Text)),
@@ -328,8 +328,8 @@ fn explain(own: &[(OptionId, String)]) -> Result<Option<Explain>, Diagnostic> {
     }
 }
 
-/// HIP code needs the C++ runtime. The mode would turn a C input into C++, so such a command is treated as by plain
-/// clang.
+/// HIP code needs the C++ runtime. The mode would turn a C input into C++, so such a command is
+/// treated as by plain clang.
 fn needs_cxx_mode(command: &ClangCommand) -> bool {
     command.links_host_or_host_only()
         && command.is_hip()
@@ -389,8 +389,8 @@ fn without_arch(command: &ClangCommand) -> bool {
     command.archs.is_empty() && command.links_device_code()
 }
 
-/// CMake and others compile small probes for the default processor; a plan of the environment must not break them, nor
-/// be ignored silently.
+/// CMake and others compile small probes for the default processor; a plan of the environment must not break
+/// them, nor be ignored silently.
 fn not_applied(plan: &Plan) -> Option<Diagnostic> {
     let what = "the plan of the environment is not applied to a command without --offload-arch";
     (plan.policy != Policy::Keep).then(|| Diagnostic::warning(codes::NO_ROUTE, what).advise("name the processors"))

@@ -1,7 +1,7 @@
 //! The behaviour of the wrapper as a table: command, environment, expected decision.
 
 use super::*;
-use crate::options::{ConfigFile, OPTIONS};
+use crate::options::{ConfigFile, OPTIONS, OwnOption};
 
 const PAIR: &str = "gfx1030=>gfx1031";
 
@@ -44,7 +44,7 @@ fn run(cxx: bool, text: &str, env: &str, config: &[(&str, &str)]) -> CommandJudg
 }
 
 fn gather_sample_settings(
-    own: &[(OptionId, String)],
+    own: &[OwnOption],
     value: &impl Fn(&str) -> Option<OsString>,
     files: &[ConfigFile; 1],
 ) -> OptionValues {

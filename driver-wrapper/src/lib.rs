@@ -72,7 +72,7 @@ use hotswap_plan::{NamesPolicy, TextFindings, unknown_variables, words as names}
 use hotswap_report::Diagnostic;
 use identity::ToolchainFiles;
 use judge::{CommandDecision, CommandJudgement, Explain, HelpFormat, PlanReference, Query, WithPlan};
-use options::{OptionId, OptionValues, PlanSource};
+use options::{OptionId, OptionValues, OwnOption, PlanSource};
 use question::DerivationQuery;
 use source_text::{IncludedFiles, Preprocessor, TextFingerprints};
 use std::env;
@@ -85,12 +85,12 @@ use words::ClangArgument;
 /// The remaining work where this process did not become clang.
 #[derive(Debug)]
 pub struct RemainingWork {
-    /// For standard output.
+    /// The text for standard output.
     pub text: String,
 }
 
-/// Runs one command; returns only with an answer to a query or an error. `warn` gets the warnings to show before clang
-/// runs.
+/// Runs one command; returns only with an answer to a query or an error. `warn` gets the warnings
+/// to show before clang runs.
 ///
 /// # Errors
 /// Every diagnostic of the wrapper; nothing was run then.
@@ -131,7 +131,7 @@ fn environment_variable_value(name: &str) -> Option<OsString> {
     env::var_os(name)
 }
 
-fn gather_own_settings(own: &[(OptionId, String)], files: &[options::ConfigFile]) -> OptionValues {
+fn gather_own_settings(own: &[OwnOption], files: &[options::ConfigFile]) -> OptionValues {
     OptionValues::gather(own, &environment_variable_value, files)
 }
 
@@ -241,9 +241,14 @@ impl DriverInvocation {
         let dependencies =
             DependencyOutput::new(&judgement.command, &self.expanded).filter(|_| !dry && !asked.files.is_empty());
         let used = profile_use::ProfileUse::of(&judgement.command, &self.expanded);
-        let ask = |refused: &TextFindings| self.ask(judgement, &clang, refused);
         let files = asked.files.clone();
-        let run = CompilerRun { judgement, asked: &asked, used: used.as_ref(), ask: &ask, warn };
+        let run = CompilerRun {
+            judgement,
+            asked: &asked,
+            used: used.as_ref(),
+            ask: &|refused| self.ask(judgement, &clang, refused),
+            warn,
+        };
         let is_completed = unit_plans::concerns(judgement) || lost_kernels::concerns(judgement);
         if !run.may_repeat(&parts) && dependencies.is_none() && !is_completed {
             return Err(become_clang(&parts.launch(&asked)));
@@ -285,7 +290,7 @@ impl DriverInvocation {
         settings: &OptionValues,
         launch: &LaunchCommand,
     ) -> Result<i32, Diagnostic> {
-        let (words, _) = command::without_own(&self.expanded);
+        let words = command::without_own(&self.expanded).kept;
         let configured = self.configured(judgement, clang).configured_words()?;
         let preprocessor = Preprocessor::new(&clang.path, mode(judgement, clang), &words, &configured);
         // The old offload driver prints the texts of all GPUs that it compiles for.
@@ -358,11 +363,11 @@ impl DriverInvocation {
     }
 
     fn find_clang(&self, settings: &OptionValues) -> Result<Clang, Diagnostic> {
-        let named = settings.get(OptionId::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
+        let named = find::NamedCompiler::from_settings(settings);
         if settings.switch(OptionId::Hermetic)? {
             match &named {
                 None => return Err(hermetic::unnamed_clang()),
-                Some((path, origin)) if path.components().count() == 1 && !path.is_absolute() => {
+                Some(find::NamedCompiler { path, origin }) if path.components().count() == 1 && !path.is_absolute() => {
                     return Err(hermetic::searched_clang(&path.to_string_lossy(), origin));
                 }
                 Some(_) => {}
@@ -382,7 +387,7 @@ impl DriverInvocation {
     ) -> Result<Consequences, Diagnostic> {
         let mut found = Consequences::default();
         let CommandDecision::WithPlan(plan) = &judgement.decision else { return Ok(found) };
-        let (words, _) = command::without_own(&self.expanded);
+        let words = command::without_own(&self.expanded).kept;
         let configured = self.configured(judgement, clang).configured_words()?;
         let preprocessor = Preprocessor::new(&clang.path, mode(judgement, clang), &words, &configured);
         let header = unseen::implicit_header(&[&configured[..], &words].concat())?;
@@ -497,7 +502,7 @@ fn may_link_device_code(command: &ClangCommand) -> bool {
 /// link: a warning, and with -Werror an error. A token that the build system wrote stays: it has its own bracket.
 fn must_strip(judgement: &CommandJudgement) -> bool {
     let own = judge::own_words(&judgement.command).unwrap_or_default();
-    let has_token = own.iter().any(|(id, _)| *id == OptionId::Plan);
+    let has_token = own.iter().any(|one| one.id == OptionId::Plan);
     let has_flag = judgement.command.own.iter().any(|own| options::is_flag(&own.text));
     // The linkers of OpenMP's and CUDA's device code would fail on a token.
     let left_out =

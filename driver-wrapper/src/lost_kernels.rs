@@ -56,9 +56,10 @@ fn remove_output(output: &Path) {
 
 /// A link of the old driver makes code for requested processors alone, and what is derived from it.
 fn is_made(command: &ClangCommand, with: &WithPlan, target: &str) -> bool {
-    let is_requested = |name: &str| command.archs.iter().any(|arch| arch.split(':').next() == Some(name));
-    let sources = with.plan.pairs.iter().filter(|pair| pair.target == target);
-    command.archs.is_empty() || is_requested(target) || sources.map(|pair| pair.source.as_str()).any(is_requested)
+    let mut pairs = with.plan.pairs.iter().filter(|pair| pair.target == target);
+    command.archs.is_empty()
+        || command.requests_processor(target)
+        || pairs.any(|pair| command.requests_processor(&pair.source))
 }
 
 fn output(command: &ClangCommand) -> PathBuf {

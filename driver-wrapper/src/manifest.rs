@@ -34,8 +34,8 @@ pub fn search_words(file: &Path) -> Vec<OsString> {
 /// Directories of libraries that clang gives the host linker before those of the command.
 pub const LIBRARY_PATH: &str = "LIBRARY_PATH";
 
-/// The value of [`LIBRARY_PATH`] with the directories of these files after those of the user, where an empty one is the working
-/// directory.
+/// The value of [`LIBRARY_PATH`] with the directories of these files after those of the user, where an empty
+/// one is the working directory.
 pub fn library_path<'f>(files: impl IntoIterator<Item = &'f Path>, old: Option<OsString>) -> OsString {
     let mut value = old.filter(|old| !old.is_empty()).unwrap_or_default();
     for directory in files.into_iter().filter_map(Path::parent) {

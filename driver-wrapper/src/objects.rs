@@ -41,8 +41,8 @@ pub struct RelocatableInputs {
 }
 
 impl RelocatableInputs {
-    /// Whether the output of a link of these inputs may have device code of its own. Shared libraries have theirs
-    /// themselves.
+    /// Whether the output of a link of these inputs may have device code of its own.
+    /// Shared libraries have theirs themselves.
     pub fn may_have_device_code(&self, command: &ClangCommand, args: &[OsString]) -> bool {
         let found = [&self.old, &self.new, &self.finished, &self.unknown];
         found.into_iter().any(Option::is_some)
@@ -64,11 +64,11 @@ fn names_hidden_input(args: &[OsString]) -> bool {
     follows_channel || joined.any(|values| values.split(|byte| *byte == b',').any(is_file))
 }
 
-/// Reads the section names of the command's objects and archives. Files that are not there or not objects are left to the
-/// linker.
+/// Reads the section names of the command's objects and archives. Files that are not there or not objects
+/// are left to the linker.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`].
+/// [`hotswap_report::codes::CANNOT_READ`] with the file.
 pub fn find_relocatable(command: &ClangCommand) -> Result<RelocatableInputs, Diagnostic> {
     let mut found = RelocatableInputs::default();
     for path in input_files(command)? {
@@ -115,7 +115,7 @@ fn find_library(name: &OsString, directories: &[OsString]) -> Result<Option<Path
 /// A regular file that is linked; `None` where there is none.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`].
+/// [`hotswap_report::codes::CANNOT_READ`] with the file.
 pub(crate) fn open_object(path: &Path) -> Result<Option<InputFile>, Diagnostic> {
     if reads::is_regular(path)? { hotswap_files::open_input(path).map(Some) } else { Ok(None) }
 }
@@ -123,7 +123,7 @@ pub(crate) fn open_object(path: &Path) -> Result<Option<InputFile>, Diagnostic> 
 /// The member of a thin archive, which is a file beside it; `None` where there is none.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`].
+/// [`hotswap_report::codes::CANNOT_READ`] with the file.
 pub(crate) fn open_member(archive: &Path, name: &[u8]) -> Result<Option<InputFile>, Diagnostic> {
     open_object(&archive.with_file_name(OsStr::from_bytes(name)))
 }

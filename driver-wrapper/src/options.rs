@@ -64,7 +64,7 @@ pub const VERSION: &str = "--hotswap-version";
 pub const ENV_DISABLE: &str = "HOTSWAP_DISABLE";
 /// Names the user's configuration file.
 pub const ENV_CONFIG: &str = "HOTSWAP_CONFIG";
-/// Forbids undeclared inputs.
+/// Forbids inputs that the command line does not declare.
 pub const ENV_HERMETIC: &str = "HOTSWAP_HERMETIC";
 /// Names the real clang.
 pub const ENV_CLANG: &str = "HOTSWAP_CLANG";
@@ -134,7 +134,7 @@ pub fn row(id: OptionId) -> &'static OptionRow {
 /// The origin of a value, strongest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The command line.
+    /// An argument of the command line.
     Word,
     Env(&'static str),
     File(PathBuf),
@@ -203,6 +203,13 @@ impl PartialEq for OptionRow {
 }
 impl Eq for OptionRow {}
 
+/// An argument of HotSwap: an option with its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnOption {
+    pub id: OptionId,
+    pub value: String,
+}
+
 /// The winning value of each option that has one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OptionValues(Vec<OptionValue>);
@@ -210,7 +217,7 @@ pub struct OptionValues(Vec<OptionValue>);
 impl OptionValues {
     /// Arguments take precedence over the environment, and that over the files in their order. An empty variable counts
     /// as the value "none", so that it can switch off a file's value.
-    pub fn gather(own: &[(OptionId, String)], env: &dyn Fn(&str) -> Option<OsString>, files: &[ConfigFile]) -> Self {
+    pub fn gather(own: &[OwnOption], env: &dyn Fn(&str) -> Option<OsString>, files: &[ConfigFile]) -> Self {
         Self(
             OPTIONS
                 .iter()
@@ -255,27 +262,31 @@ impl OptionValues {
 
 fn gather_option_value(
     opt: &'static OptionRow,
-    own: &[(OptionId, String)],
+    own: &[OwnOption],
     env: &dyn Fn(&str) -> Option<OsString>,
     files: &[ConfigFile],
 ) -> Option<OptionValue> {
-    let (value, origin) = from_words(own, opt.id)
-        .map(|value| (value, Origin::Word))
-        .or_else(|| opt.env.and_then(|name| Some((from_environment(name, env)?, Origin::Env(name)))))
-        .or_else(|| from_files(files, opt.id))?;
-    Some(OptionValue { id: opt.id, value, origin })
+    if let Some(value) = from_words(own, opt.id) {
+        return Some(OptionValue { id: opt.id, value, origin: Origin::Word });
+    }
+    let variable = opt.env.and_then(|name| Some((name, from_environment(name, env)?)));
+    match variable {
+        Some((name, value)) => Some(OptionValue { id: opt.id, value, origin: Origin::Env(name) }),
+        None => from_files(files, opt.id),
+    }
 }
 
 impl OptionValue {
     /// The error for an invalid value, in the terms of its origin.
     pub fn reject(&self, why: &str) -> Diagnostic {
         let value = self.value.to_string_lossy();
-        let error = |name: &str| Diagnostic::error(codes::BAD_CONFIG, format!("{name} is `{value}`, {why}"));
-        match &self.origin {
-            Origin::Word => Diagnostic::error(codes::USAGE, format!("`{value}`: {why}")),
-            Origin::Env(name) => error(name),
-            Origin::File(path) => error(row(self.id).key.unwrap_or_default()).in_file(path),
-        }
+        let named = match &self.origin {
+            Origin::Word => return Diagnostic::error(codes::USAGE, format!("`{value}`: {why}")),
+            Origin::Env(name) => name,
+            Origin::File(_) => row(self.id).key.unwrap_or_default(),
+        };
+        let error = Diagnostic::error(codes::BAD_CONFIG, format!("{named} is `{value}`, {why}"));
+        if let Origin::File(path) = &self.origin { error.in_file(path) } else { error }
     }
 
     /// The origin in the output of `explain`.
@@ -289,8 +300,8 @@ impl OptionValue {
 }
 
 /// Repeated lists are combined; of other options the last argument wins, as with clang's own.
-fn from_words(own: &[(OptionId, String)], id: OptionId) -> Option<OsString> {
-    let mut values = own.iter().filter(|(own, _)| *own == id).map(|(_, value)| value.as_str());
+fn from_words(own: &[OwnOption], id: OptionId) -> Option<OsString> {
+    let mut values = own.iter().filter(|own| own.id == id).map(|own| own.value.as_str());
     if id.plan_option().is_none_or(|option| !option.is_list) {
         return values.next_back().map(OsString::from);
     }
@@ -307,12 +318,11 @@ fn is_names_mapping(value: &OsString, name: &str) -> bool {
     name == "HOTSWAP_NAMES" && value.as_encoded_bytes().contains(&b'=')
 }
 
-fn from_files(files: &[ConfigFile], id: OptionId) -> Option<(OsString, Origin)> {
-    let mut found = files.iter().filter_map(|file| {
+fn from_files(files: &[ConfigFile], id: OptionId) -> Option<OptionValue> {
+    files.iter().find_map(|file| {
         let (_, value) = file.values.iter().find(|(opt, _)| opt.id == id)?;
-        Some((value.clone(), Origin::File(file.path.clone())))
-    });
-    found.next()
+        Some(OptionValue { id, value: value.clone(), origin: Origin::File(file.path.clone()) })
+    })
 }
 
 /// Splits an argument of HotSwap into option and value.
@@ -320,23 +330,25 @@ fn from_files(files: &[ConfigFile], id: OptionId) -> Option<(OsString, Origin)> 
 /// # Errors
 /// [`codes::USAGE`] for an argument that is not in the table: the interposer removes every argument that begins like
 /// ours, so a misspelt one would vanish silently.
-pub fn parse_word(word: &str, channel: bool) -> Result<(OptionId, String), Diagnostic> {
+pub fn parse_word(word: &str, channel: bool) -> Result<OwnOption, Diagnostic> {
     if is_flag(word.as_ref()) {
-        let on = FLAGS.iter().find(|(flag, ..)| *flag == word);
-        return on.map(|(_, id, value)| (*id, (*value).to_owned())).ok_or_else(|| unknown_word_error(word));
+        let on = FLAGS.iter().find(|flag| flag.word == word);
+        return on
+            .map(|flag| OwnOption { id: flag.id, value: flag.value.to_owned() })
+            .ok_or_else(|| unknown_word_error(word));
     }
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
     let opt = OPTIONS.iter().find(|opt| opt.word.is_some_and(|w| w.trim_end_matches('=') == name));
     let opt = opt.ok_or_else(|| unknown_option_error(word))?;
     if opt.value.is_empty() {
-        return Ok((opt.id, value.unwrap_or_default().to_owned()));
+        return Ok(OwnOption { id: opt.id, value: value.unwrap_or_default().to_owned() });
     }
     if !channel {
         let advice = format!("write {} {word}, a form that clang, clangd and compiler caches accept", words::CHANNEL);
         return Err(Diagnostic::error(codes::USAGE, format!("`{word}` stands alone")).advise(advice));
     }
     let value = value.filter(|value| !value.is_empty());
-    value.map(|value| (opt.id, value.to_owned())).ok_or_else(|| {
+    value.map(|value| OwnOption { id: opt.id, value: value.to_owned() }).ok_or_else(|| {
         Diagnostic::error(codes::USAGE, format!("`{word}` has no value")).advise(format!("write {name}={}", opt.value))
     })
 }
@@ -361,13 +373,20 @@ pub fn is_flag(word: &OsStr) -> bool {
 }
 
 /// HotSwap's flags with their option and value.
-const FLAGS: [(&str, OptionId, &str); 5] = [
-    (words::COALESCE_FLAG, OptionId::Coalesce, "1"),
-    (words::NO_COALESCE_FLAG, OptionId::Coalesce, "0"),
-    (words::NO_DRAIN_FLAG, OptionId::Drain, "0"),
-    (words::DEVICE_SYMBOLS_FLAG, OptionId::OfPlan("device-symbols"), "table"),
-    (words::NO_DEVICE_SYMBOLS_FLAG, OptionId::OfPlan("device-symbols"), ""),
+const FLAGS: [OwnFlag; 5] = [
+    OwnFlag { word: words::COALESCE_FLAG, id: OptionId::Coalesce, value: "1" },
+    OwnFlag { word: words::NO_COALESCE_FLAG, id: OptionId::Coalesce, value: "0" },
+    OwnFlag { word: words::NO_DRAIN_FLAG, id: OptionId::Drain, value: "0" },
+    OwnFlag { word: words::DEVICE_SYMBOLS_FLAG, id: OptionId::OfPlan("device-symbols"), value: "table" },
+    OwnFlag { word: words::NO_DEVICE_SYMBOLS_FLAG, id: OptionId::OfPlan("device-symbols"), value: "" },
 ];
+
+/// A flag that stands for a value of an option.
+struct OwnFlag {
+    word: &'static str,
+    id: OptionId,
+    value: &'static str,
+}
 
 /// The documented form of an option's argument.
 fn written(opt: &OptionRow) -> Option<String> {
@@ -489,7 +508,7 @@ mod tests {
         let system = file("system.toml", "policy", "error");
         let env = |name: &str| (name == "HOTSWAP_POLICY").then(|| "warn".into());
         let none = |_: &str| None;
-        let own = [(POLICY, "error".to_owned())];
+        let own = [OwnOption { id: POLICY, value: "error".to_owned() }];
         let files = [user, system];
         let origin = |settings: OptionValues| settings.get(POLICY).map(OptionValue::origin_text);
         assert_eq!(origin(OptionValues::gather(&own, &env, &files)).unwrap(), "command line");
@@ -514,7 +533,7 @@ mod tests {
     #[test]
     fn repeated_lists_add_up_and_the_last_of_others_wins() {
         let own = [(RETARGET, "a=>b"), (POLICY, "warn"), (RETARGET, "c=>d"), (POLICY, "keep")];
-        let own: Vec<_> = own.into_iter().map(|(id, value)| (id, value.to_owned())).collect();
+        let own: Vec<_> = own.into_iter().map(|(id, value)| OwnOption { id, value: value.to_owned() }).collect();
         let settings = OptionValues::gather(&own, &|_| None, &[]);
         assert_eq!(settings.text(RETARGET).unwrap(), Some("a=>b;c=>d"));
         assert_eq!(settings.text(POLICY).unwrap(), Some("keep"));
@@ -534,9 +553,15 @@ mod tests {
             assert!(error.what.contains(part), "{word}: {}", error.what);
         }
         let pairs = "--hotswap-retarget=gfx1030=>gfx1031";
-        assert_eq!(parse_word(pairs, true).unwrap(), (RETARGET, "gfx1030=>gfx1031".into()));
-        assert_eq!(parse_word("--hotswap-explain=json", false).unwrap(), (OptionId::Explain, "json".into()));
-        assert_eq!(parse_word("--hotswap-explain", true).unwrap(), (OptionId::Explain, String::new()));
+        assert_eq!(parse_word(pairs, true).unwrap(), OwnOption { id: RETARGET, value: "gfx1030=>gfx1031".into() });
+        assert_eq!(
+            parse_word("--hotswap-explain=json", false).unwrap(),
+            OwnOption { id: OptionId::Explain, value: "json".into() }
+        );
+        assert_eq!(
+            parse_word("--hotswap-explain", true).unwrap(),
+            OwnOption { id: OptionId::Explain, value: String::new() }
+        );
     }
 
     #[test]

@@ -44,8 +44,8 @@ const TEMPORAL: &[&str] = &["-ftemporal-profile", "-pgo-temporal-instrumentation
 const TABLE: &str = "__llvm_profile_sections";
 /// The last clang that has the old offload driver.
 const OLD_DRIVER: u32 = 23;
-/// Paths below clang's resource directory where a distribution may have a device profile runtime, which clang then links
-/// itself.
+/// Paths below clang's resource directory where a distribution may have a device profile runtime,
+/// which clang then links itself.
 const OWN_RUNTIMES: &[&str] = &[
     "lib/amdgcn-amd-amdhsa/libclang_rt.profile.a",
     "lib/amdgpu-amd-amdhsa/libclang_rt.profile.a",
@@ -118,14 +118,13 @@ impl ProfileSettings {
         let mut front: Vec<OsString> = Vec::new();
         if self.device_code {
             let major = toolchain.major()?;
-            let old = || Ok(!toolchain.new_driver(command.new_driver)?);
             if major < WITH_RUNTIME {
                 front.extend(self.without_runtime(words));
                 front.extend(self.with_table(command, words, toolchain, major, dry)?);
             } else {
                 front.extend(sampling(words));
                 front.extend(self.with_runtime(command, words, toolchain, major, dry)?);
-                front.extend(device_lto(command, major, old)?);
+                front.extend(device_lto(command, major, || Ok(!toolchain.new_driver(command.new_driver)?))?);
             }
             front.extend(self.in_the_link(command, words, toolchain, major)?);
         }
@@ -250,10 +249,10 @@ impl ProfileSettings {
         Ok(vec!["-Xoffload-linker".into(), LINK_TIME_COUNTERS.into()])
     }
 
-    /// Arguments after the user's, for the host linker. A missing drain is reported by the linker.
-    pub fn back(&self, command: &ClangCommand, prefix: &Path) -> (Vec<OsString>, Vec<OsString>) {
+    /// The arguments for the host linker. A missing drain is reported by the linker.
+    pub fn back(&self, command: &ClangCommand, prefix: &Path) -> DrainArguments {
         if !self.drain {
-            return (Vec::new(), Vec::new());
+            return DrainArguments::default();
         }
         let archive = prefix.join("lib/hotswap").join(DRAIN).into_os_string();
         let mut forced = vec![format!("-Wl,-u,{DRAIN_SYMBOL}").into()];
@@ -262,12 +261,21 @@ impl ProfileSettings {
             forced.push("-Wl,-u,__llvm_profile_runtime".into());
         }
         if command.only_inputs_follow {
-            return (forced, vec![archive]);
+            return DrainArguments { early: forced, late: vec![archive] };
         }
         // A linker argument: the old driver would look for device code in an input.
         forced.extend(["-Xlinker".into(), archive]);
-        (Vec::new(), forced)
+        DrainArguments { early: Vec::new(), late: forced }
     }
+}
+
+/// The arguments that link the drain.
+#[derive(Debug, Default)]
+pub struct DrainArguments {
+    /// Those before the user's.
+    pub early: Vec<OsString>,
+    /// Those after the user's.
+    pub late: Vec<OsString>,
 }
 
 fn may_hold_device_code(input: &&CommandInput) -> bool {

@@ -48,7 +48,7 @@ const WITH_VALUE: &[&str] =
 /// The argument that fixes the names, where the command needs one.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`].
+/// [`hotswap_report::codes::CANNOT_READ`] with the file.
 pub fn stable(command: &ClangCommand, words: &[OsString]) -> Result<Vec<OsString>, Diagnostic> {
     let is_profiled = words.iter().any(|word| word_begins_with(word, PROFILE));
     let Some(source) = only_unnumbered_source(command, words) else { return Ok(Vec::new()) };
@@ -75,7 +75,7 @@ pub fn stable(command: &ClangCommand, words: &[OsString]) -> Result<Vec<OsString
 /// the program does not depend on the home directory.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`].
+/// [`hotswap_report::codes::CANNOT_READ`] with the file.
 pub fn without_own_paths(command: &ClangCommand, words: &[OsString]) -> Result<Vec<OsString>, Diagnostic> {
     let Some(source) = only_unnumbered_source(command, words) else { return Ok(Vec::new()) };
     let mut text = resolved_source(source)?;

@@ -45,8 +45,8 @@ fn show(version: u32, line: &str, env: &str) -> String {
         Ok(front) => front,
         Err(error) => return error.code.id.to_owned(),
     };
-    let (early, back) = profile.back(&command, Path::new("/p"));
-    let all = format!("{} {} . {}", text(&front), text(&early), text(&back));
+    let drain = profile.back(&command, Path::new("/p"));
+    let all = format!("{} {} . {}", text(&front), text(&drain.early), text(&drain.late));
     let parts = [
         ("-Xarch_device -fprofile-update=atomic", "atomic"),
         ("-Xarch_device -mllvm=-disable-vp", "vp"),

@@ -42,8 +42,8 @@ impl DerivationQuery {
         derive_target_id(setting, processor.name).map_or_else(|_| processor.name.to_owned(), |id| id.to_string())
     }
 
-    /// The target's images, each with the one of the source that it is; none where clang was not requested to compile for
-    /// the target.
+    /// The target's images, each with the one of the source that it is; none where clang was not requested
+    /// to compile for the target.
     pub fn images(&self, target: &Processor, source: &Processor) -> Vec<UnitImage> {
         let settings = self.source_ids.iter().filter(|_| self.requested);
         let mut images: Vec<UnitImage> = settings
@@ -161,13 +161,13 @@ pub fn sourceless(command: &ClangCommand, plan: &Plan) -> Vec<Sourceless> {
         command.archs.iter().filter_map(|arch| arch.parse::<TargetId>().ok()).map(AvailableObject::from).collect();
     let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
     let allow = RoutePermissions { experimental: plan.experimental };
-    let refused = |name: &str| {
-        let why = choose_route(name, &available, AllowedSiblings::Plan(&pairs), allow).err()?.to_string();
-        find_processor(name)
-            .filter(|target| !has_stepping_source(target, plan))
-            .map(|target| Sourceless { target, why })
-    };
-    plan.targets().into_iter().filter_map(refused).collect()
+    let mut sourceless = Vec::new();
+    for name in plan.targets() {
+        let Err(refusal) = choose_route(name, &available, AllowedSiblings::Plan(&pairs), allow) else { continue };
+        let target = find_processor(name).filter(|target| !has_stepping_source(target, plan));
+        sourceless.extend(target.map(|target| Sourceless { target, why: refusal.to_string() }));
+    }
+    sourceless
 }
 
 fn has_stepping_source(target: &Processor, plan: &Plan) -> bool {
@@ -187,8 +187,10 @@ fn doubt(command: &ClangCommand, words: &[OsString], question: &DerivationQuery)
         return Some("`-gsplit-dwarf`: the debug information is in a file for each GPU".to_owned());
     }
     let members: Vec<_> = question.targets.iter().chain([&question.source]).copied().collect();
-    let for_one = || words.iter().find(|word| coalesce::names_one(word, &members));
-    unseen::find(words).or_else(|| for_one().map(|word| format!("`{}` is for one GPU", word.to_string_lossy())))
+    unseen::find(words).or_else(|| {
+        let word = words.iter().find(|word| coalesce::names_one(word, &members))?;
+        Some(format!("`{}` is for one GPU", word.to_string_lossy()))
+    })
 }
 
 #[cfg(test)]

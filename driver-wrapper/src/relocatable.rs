@@ -22,8 +22,8 @@ use std::ffi::OsString;
 /// arguments may ask for the GPU, so every target is linked then.
 ///
 /// # Errors
-/// [`codes::UNIT_LACKS_GPU`] where one unit has separate code for a target and another one has neither that nor a
-/// replacement; [`refuse_unrequested`].
+/// [`codes::UNIT_LACKS_GPU`] where one unit has separate code for a target and another one has neither
+/// that nor a replacement; [`refuse_unrequested`].
 pub fn decide(
     command: &ClangCommand,
     plan: &WithPlan,
@@ -38,8 +38,8 @@ pub fn decide(
     let further = further.as_deref();
     let mut units = units::of_inputs(command)?;
     units.extend(own_sources(command, found));
-    for (source, targets) in by_source(plan, &units) {
-        for (target, linked) in units::decide(&units, &source, &targets) {
+    for SourceTargets { source, targets } in by_source(plan, &units) {
+        for units::LinkedTarget { target, linked } in units::decide(&units, &source, &targets) {
             let link = Link { command, units: &units, source: &source, refused, further };
             let linked = match (linked, further) {
                 (Linked::Derived(_), Some(further)) => Linked::Own(further.to_owned()),
@@ -99,18 +99,24 @@ fn processor(id: &str) -> &str {
     id.split(':').next().unwrap_or_default()
 }
 
+/// The targets that a plan makes from one source.
+struct SourceTargets<'p> {
+    source: String,
+    targets: Vec<&'p str>,
+}
+
 /// The plan's targets by the source for which some unit has code.
-fn by_source<'p>(plan: &'p WithPlan, units: &[DeviceUnit]) -> Vec<(String, Vec<&'p str>)> {
-    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+fn by_source<'p>(plan: &'p WithPlan, units: &[DeviceUnit]) -> Vec<SourceTargets<'p>> {
+    let mut groups: Vec<SourceTargets<'_>> = Vec::new();
     for pair in &plan.plan.pairs {
         let is_there = units.iter().any(|unit| unit.targets.contains(&pair.source));
-        let is_grouped = groups.iter().any(|(_, targets)| targets.contains(&pair.target.as_str()));
+        let is_grouped = groups.iter().any(|group| group.targets.contains(&pair.target.as_str()));
         if !is_there || is_grouped {
             continue;
         }
-        match groups.iter_mut().find(|(source, _)| *source == pair.source) {
-            Some((_, targets)) => targets.push(&pair.target),
-            None => groups.push((pair.source.clone(), vec![&pair.target])),
+        match groups.iter_mut().find(|group| group.source == pair.source) {
+            Some(group) => group.targets.push(&pair.target),
+            None => groups.push(SourceTargets { source: pair.source.clone(), targets: vec![&pair.target] }),
         }
     }
     groups
@@ -124,7 +130,9 @@ fn by_source<'p>(plan: &'p WithPlan, units: &[DeviceUnit]) -> Vec<(String, Vec<&
 pub fn refuse_unrequested(command: &ClangCommand, units: &[DeviceUnit], plan: &Plan) -> Result<(), Diagnostic> {
     let targets = plan.targets();
     let found = units.iter().find_map(|unit| Some((unit, unrequested_unit_target(unit, &targets)?)));
-    let Some((unit, (target, source))) = found.filter(|_| command.archs.is_empty()) else { return Ok(()) };
+    let Some((unit, UnrequestedTarget { target, source })) = found.filter(|_| command.archs.is_empty()) else {
+        return Ok(());
+    };
     let what = format!(
         "{} was compiled once for {source} and {target}, and the link does not say for which processors it is",
         unit.name
@@ -132,9 +140,16 @@ pub fn refuse_unrequested(command: &ClangCommand, units: &[DeviceUnit], plan: &P
     Err(Diagnostic::error(codes::NO_ROUTE, what).advise("give the link the --offload-arch words of the compilations"))
 }
 
-fn unrequested_unit_target(unit: &DeviceUnit, targets: &BTreeSet<&str>) -> Option<(String, String)> {
-    let is_lacking = |target: &str| !targets.contains(&target) && !unit.targets.contains(target);
-    unit.mark.iter().find(|(target, _)| is_lacking(target)).map(|(t, s)| (t.to_owned(), s.to_owned()))
+fn unrequested_unit_target(unit: &DeviceUnit, targets: &BTreeSet<&str>) -> Option<UnrequestedTarget> {
+    let mut marked = unit.mark.iter();
+    let (target, source) = marked.find(|(target, _)| !targets.contains(target) && !unit.targets.contains(*target))?;
+    Some(UnrequestedTarget { target: target.to_owned(), source: source.to_owned() })
+}
+
+/// A target of a unit's compilation that the link does not name, and the processor that its text is that of.
+struct UnrequestedTarget {
+    target: String,
+    source: String,
 }
 
 struct Link<'l> {

@@ -6,7 +6,7 @@
 
 use crate::coalesce::Coalescing;
 use crate::command::ClangCommand;
-use crate::options::{OptionId, OptionValues, PlanSource};
+use crate::options::{OptionId, OptionValues, OwnOption, PlanSource};
 use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, join_plans, words};
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
@@ -36,13 +36,13 @@ pub(crate) struct CommandRequest<'a> {
 }
 
 impl<'a> CommandRequest<'a> {
-    pub(crate) fn new(own: &'a [(OptionId, String)], settings: &'a OptionValues) -> Self {
+    pub(crate) fn new(own: &'a [OwnOption], settings: &'a OptionValues) -> Self {
         let mut tokens: Vec<_> =
-            own.iter().filter(|(id, _)| *id == OptionId::Plan).map(|(_, value)| value.as_str()).collect();
+            own.iter().filter(|one| one.id == OptionId::Plan).map(|one| one.value.as_str()).collect();
         tokens.sort_unstable();
         tokens.dedup();
-        let words = own.iter().any(|(id, _)| id.plan_option().is_some());
-        Self { tokens, settings, words, asks: own.iter().any(|(id, _)| id.is_request()) }
+        let words = own.iter().any(|one| one.id.plan_option().is_some());
+        Self { tokens, settings, words, asks: own.iter().any(|one| one.id.is_request()) }
     }
 
     pub(crate) fn any(&self) -> bool {

@@ -54,7 +54,7 @@ pub struct SourceEvidence {
     pub name: Option<String>,
     /// File, as spelled by the preprocessor.
     pub file: String,
-    /// Line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
 }
 
@@ -120,8 +120,8 @@ fn answer_targets(
         return unknown_answers_for_targets("the command has no source", question);
     }
     if programs.iter().any(|program| program.preprocessed.is_some()) {
-        let one = |target: &&'static Processor| preprocessed_answer(preprocessor, &programs, question, target);
-        return question.targets.iter().map(one).collect();
+        let targets = question.targets.iter();
+        return targets.map(|target| preprocessed_answer(preprocessor, &programs, question, target)).collect();
     }
     let Some(poison) = Poison::prepare(preprocessor, question) else {
         return unknown_answers_for_targets("clang does not print its macros for the GPU", question);
@@ -227,7 +227,7 @@ impl<'c> TextComparison<'c> {
             let texts = ids.each_ref().map(|id| self.texts.get(id).and_then(Option::as_ref));
             let [Some(one_text), Some(other_text)] = texts else { return false };
             one_text == other_text
-                || module::differ_in_names_alone([(one, one_text), (other, other_text)])
+                || module::differ_in_names_alone(one, one_text, other, other_text)
                     && self.has_same_modules(&ids, modules)
         })
     }
@@ -246,8 +246,9 @@ impl<'c> TextComparison<'c> {
             return self.late.clone();
         }
         let setting = self.question.source_ids.first()?;
-        let texts = |processor| self.texts.get(&self.question.id(processor, setting))?.as_ref();
-        let pairs = texts(self.question.source).zip(texts(target));
+        let [own, other] = [self.question.source, target]
+            .map(|processor| self.texts.get(&self.question.id(processor, setting)).and_then(Option::as_ref));
+        let pairs = own.zip(other);
         let mut places = pairs.into_iter().flat_map(|(one, other)| one.iter().zip(other));
         let place = places.find_map(|(one, other)| first_difference(one, other));
         let named = match place.map(|place| named_place(place, self.poison.names())) {

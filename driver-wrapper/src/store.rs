@@ -166,20 +166,24 @@ pub fn read_regular_text(path: &Path) -> Option<String> {
 /// into dependency files. Commands of one build do this concurrently, so each process uses its own temporary name.
 ///
 /// # Errors
-/// [`codes::CANNOT_WRITE`].
+/// [`codes::CANNOT_WRITE`] with the path.
 pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     if read_regular(path).is_ok_and(|old| old == bytes) {
         return Ok(());
     }
-    let failed = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path);
-    hotswap_files::create_directories(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
+    hotswap_files::create_directories(path.parent().unwrap_or(Path::new(".")))
+        .map_err(|error| unwritten_error(path, &error))?;
     let mut own = path.as_os_str().to_owned();
     own.push(format!(".{}", std::process::id()));
     hotswap_files::replace_file(Path::new(&own), bytes)?;
     fs::rename(&own, path).map_err(|error| {
         let _ = fs::remove_file(&own);
-        failed(error)
+        unwritten_error(path, &error)
     })
+}
+
+fn unwritten_error(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
 /// A file name for a text of any length.

@@ -9,7 +9,7 @@
 
 use crate::command::without_own;
 use crate::config;
-use crate::find::{self, Clang, ToolSearch};
+use crate::find::{self, Clang, NamedCompiler, ToolSearch};
 use crate::options::{OptionId, OptionValues};
 use crate::toolchain::Toolchain;
 use hotswap_files::reads;
@@ -56,7 +56,7 @@ pub fn become_tool(link: &ToolLink, words: &[OsString]) -> Result<(), Diagnostic
     let ourselves = hotswap_files::own_program()?;
     let files = config::load(&tool_environment_variable, ourselves.parent().and_then(Path::parent))?;
     let settings = OptionValues::gather(&[], &tool_environment_variable, &files);
-    let named = settings.get(OptionId::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
+    let named = NamedCompiler::from_settings(&settings);
     let rocm_path = env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
     let search = ToolSearch { cxx: true, named, rocm_path, path: env::var_os("PATH"), ourselves: Some(&ourselves) };
     let clang = find::find(&search)?;
@@ -124,7 +124,7 @@ fn scanned(words: &[OsString], clang: &Clang) -> Result<Vec<OsString>, Diagnosti
     let mode = if cxx { None } else { Some("--driver-mode=gcc") };
     let first = [clang.path.clone().into_os_string()];
     let modes = clang.mode.filter(|_| cxx).or(mode).map(OsString::from);
-    Ok(own.iter().cloned().chain(first).chain(modes).chain(without_own(arguments).0).collect())
+    Ok(own.iter().cloned().chain(first).chain(modes).chain(without_own(arguments).kept).collect())
 }
 
 fn is_ours(compiler: &Path) -> Result<bool, Diagnostic> {

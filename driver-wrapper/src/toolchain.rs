@@ -54,8 +54,8 @@ impl<'a> Toolchain<'a> {
     /// The directory with the real `lld` and the other tools of the device link.
     ///
     /// # Errors
-    /// [`codes::NO_TOOL`] where it does not exist; [`codes::CANNOT_READ`] where it cannot be seen; [`codes::NO_CLANG`] if the
-    /// query fails.
+    /// [`codes::NO_TOOL`] where it does not exist; [`codes::CANNOT_READ`] where it cannot be seen;
+    /// [`codes::NO_CLANG`] if the query fails.
     pub fn directory(&self) -> Result<PathBuf, Diagnostic> {
         let resolved = reads::resolve_path(self.clang)?.unwrap_or_else(|| self.clang.to_owned());
         if !is_named_like_clang(&resolved) {
@@ -72,7 +72,7 @@ impl<'a> Toolchain<'a> {
         if has_linker(directory)? { Ok(directory.clone()) } else { missing_linker_error(beside) }
     }
 
-    /// Clang's major version.
+    /// The major version of clang.
     ///
     /// # Errors
     /// [`codes::NO_CLANG`] if the query fails.

@@ -98,18 +98,27 @@ fn outputs(command: &ClangCommand) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// [`codes::PLAN_OF_OBJECTS`] where two units were compiled under plans that differ in more than their targets;
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] where one cannot be read.
 pub fn plan_of_inputs(command: &ClangCommand) -> Result<Plan, Diagnostic> {
-    let mut joined: Option<(Plan, String)> = None;
+    let mut joined: Option<JoinedPlan> = None;
     for unit in units::of_inputs(command)? {
         for plan in unit.plans()? {
             match &mut joined {
-                None => joined = Some((plan, unit.name.clone())),
-                Some((known, first)) => join_plan(known, &plan).map_err(|what| differing(first, &unit.name, &what))?,
+                None => joined = Some(JoinedPlan { plan, first: unit.name.clone() }),
+                Some(known) => {
+                    let joined = join_plan(&mut known.plan, &plan);
+                    joined.map_err(|what| differing(&known.first, &unit.name, &what))?;
+                }
             }
         }
     }
-    Ok(joined.map(|(plan, _)| plan).unwrap_or_default())
+    Ok(joined.map(|joined| joined.plan).unwrap_or_default())
+}
+
+/// The plan of the units that were read, and the name of the first of them.
+struct JoinedPlan {
+    plan: Plan,
+    first: String,
 }
 
 /// Adds the targets that a plan lacks.
@@ -168,14 +177,16 @@ pub fn definitions(command: &ClangCommand, plan: &Plan, dry: bool) -> Result<Opt
 
 /// A link of the old driver is for the requested processors only, whatever its units have code for.
 fn refuse_unlinked_source(command: &ClangCommand, unit: &DeviceUnit, plan: &Plan) -> Result<(), Diagnostic> {
-    let is_requested = |name: &str| command.archs.iter().any(|arch| arch.split(':').next() == Some(name));
     if !unit.is_old || unit.symbols.is_empty() {
         return Ok(());
     }
     for needed in unit.plans()?.iter().flat_map(|plan| plan.pairs.clone()) {
         let sources = plan.pairs.iter().filter(|pair| pair.target == needed.target).map(|pair| pair.source.as_str());
         let is_own = unit.text_of(&needed.target) == Some(needed.target.as_str());
-        if !is_own && !sources.clone().any(is_requested) && !is_requested(&needed.target) {
+        if !is_own
+            && !sources.clone().any(|source| command.requests_processor(source))
+            && !command.requests_processor(&needed.target)
+        {
             let what = format!(
                 "{} needs code for {}, which is made from that for {}, and the link does not request it",
                 unit.name, needed.target, needed.source

@@ -27,7 +27,7 @@ use std::path::Path;
 const NEW: &str = ".llvm.offloading";
 /// Begin of the sections of relocatable device code by the old driver.
 const OLD: &str = "__CLANG_OFFLOAD_BUNDLE__";
-/// `OffloadKind` of HIP.
+/// `OffloadKind` of HIP's images.
 const HIP: u16 = 4;
 
 /// The device code of one object.
@@ -61,7 +61,7 @@ impl DeviceUnit {
     /// The plans that its link must carry out; more than one in an object of several units.
     ///
     /// # Errors
-    /// [`hotswap_report::codes::PLAN_SYNTAX`]
+    /// [`hotswap_report::codes::PLAN_SYNTAX`] where one cannot be read.
     pub fn plans(&self) -> Result<Vec<Plan>, Diagnostic> {
         parse_unit_plans(&self.plan_text).map_err(|error| error.in_file(&self.name))
     }
@@ -80,8 +80,15 @@ pub enum Linked {
     Mixed(String, String),
 }
 
+/// The decision about a target.
+#[derive(Debug)]
+pub struct LinkedTarget {
+    pub target: String,
+    pub linked: Linked,
+}
+
 /// Decides for each target, in their order; `source` is the plan's for all of them.
-pub fn decide(units: &[DeviceUnit], source: &str, targets: &[&str]) -> Vec<(String, Linked)> {
+pub fn decide(units: &[DeviceUnit], source: &str, targets: &[&str]) -> Vec<LinkedTarget> {
     let mut linked: Vec<&str> = vec![source];
     let mut decided = Vec::new();
     for target in targets {
@@ -89,7 +96,7 @@ pub fn decide(units: &[DeviceUnit], source: &str, targets: &[&str]) -> Vec<(Stri
         if matches!(how, Linked::Own(_)) {
             linked.push(target);
         }
-        decided.push(((*target).to_owned(), how));
+        decided.push(LinkedTarget { target: (*target).to_owned(), linked: how });
     }
     decided
 }
@@ -126,7 +133,7 @@ pub fn of_inputs(command: &ClangCommand) -> Result<Vec<DeviceUnit>, Diagnostic> 
 /// The kernels of the units among a command's objects and archives.
 ///
 /// # Errors
-/// As [`of_inputs`].
+/// As [`of_inputs`], about their files.
 pub fn kernels_of_inputs(command: &ClangCommand) -> Result<Vec<UnitKernels>, Diagnostic> {
     let mut found = Vec::new();
     for path in input_files(command)? {
@@ -238,7 +245,7 @@ mod tests {
     }
 
     fn show(units: &[DeviceUnit]) -> String {
-        let one = |(target, how)| format!("{target} {how:?}");
+        let one = |one: LinkedTarget| format!("{} {:?}", one.target, one.linked);
         decide(units, "gfx1030", &["gfx1031", "gfx1032"]).into_iter().map(one).collect::<Vec<_>>().join("; ")
     }
 

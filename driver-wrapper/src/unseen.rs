@@ -25,29 +25,39 @@ const PLUGIN: &str = "a plugin may query the GPU";
 const BITCODE: &str = "bitcode that is linked in may query the GPU";
 const NOT_EXPANDED: &str = "macros in the preprocessor's output are not expanded";
 
-/// Prefixes of such arguments, each with the reason.
-const UNSEEN: &[(&str, &str)] = &[
-    ("-fmodules", MODULES),
-    ("-fcxx-modules", MODULES),
-    ("-fmodule-", MODULES),
-    ("-fprebuilt-", MODULES),
-    ("-fimplicit-module", MODULES),
-    ("-fbuiltin-module-map", MODULES),
-    ("-ast-merge", "a syntax tree is read without the preprocessor"),
-    ("-include-pch", "a precompiled header is read without the preprocessor"),
-    ("-chain-include", "a precompiled header is read without the preprocessor"),
-    ("-fplugin", PLUGIN),
-    ("-fpass-plugin", PLUGIN),
-    ("-load", PLUGIN),
-    ("--load", PLUGIN),
-    ("-plugin", PLUGIN),
-    ("-add-plugin", PLUGIN),
-    ("-mlink-", BITCODE),
-    ("--hip-device-lib=", BITCODE),
-    ("-frewrite-", NOT_EXPANDED),
-    ("-fdirectives-only", NOT_EXPANDED),
-    ("-fkeep-system-includes", NOT_EXPANDED),
-    ("--hipstdpar", "clang puts the program together itself"),
+/// Arguments that begin in a way, and the reason why the preprocessor does not see their effect.
+struct UnseenInput {
+    prefix: &'static str,
+    why: &'static str,
+}
+
+const fn unseen_input(prefix: &'static str, why: &'static str) -> UnseenInput {
+    UnseenInput { prefix, why }
+}
+
+/// All such arguments by their prefixes.
+const UNSEEN: &[UnseenInput] = &[
+    unseen_input("-fmodules", MODULES),
+    unseen_input("-fcxx-modules", MODULES),
+    unseen_input("-fmodule-", MODULES),
+    unseen_input("-fprebuilt-", MODULES),
+    unseen_input("-fimplicit-module", MODULES),
+    unseen_input("-fbuiltin-module-map", MODULES),
+    unseen_input("-ast-merge", "a syntax tree is read without the preprocessor"),
+    unseen_input("-include-pch", "a precompiled header is read without the preprocessor"),
+    unseen_input("-chain-include", "a precompiled header is read without the preprocessor"),
+    unseen_input("-fplugin", PLUGIN),
+    unseen_input("-fpass-plugin", PLUGIN),
+    unseen_input("-load", PLUGIN),
+    unseen_input("--load", PLUGIN),
+    unseen_input("-plugin", PLUGIN),
+    unseen_input("-add-plugin", PLUGIN),
+    unseen_input("-mlink-", BITCODE),
+    unseen_input("--hip-device-lib=", BITCODE),
+    unseen_input("-frewrite-", NOT_EXPANDED),
+    unseen_input("-fdirectives-only", NOT_EXPANDED),
+    unseen_input("-fkeep-system-includes", NOT_EXPANDED),
+    unseen_input("--hipstdpar", "clang puts the program together itself"),
 ];
 
 /// Flags whose value may be joined by `=`.
@@ -98,8 +108,8 @@ fn find_by_name(arg: &OsString) -> Option<String> {
         None => vec![value],
     }
     .into_iter();
-    let reason = values.find_map(|value| UNSEEN.iter().find(|(prefix, _)| value.starts_with(prefix)));
-    reason.map(|(_, why)| format!("`{text}`: {why}"))
+    let reason = values.find_map(|value| UNSEEN.iter().find(|input| value.starts_with(input.prefix)));
+    reason.map(|input| format!("`{text}`: {}", input.why))
 }
 
 /// A file that the device linker gets as an input, or an option by which it may read one.
@@ -122,7 +132,7 @@ fn is_codeless(arg: &OsString) -> bool {
 /// Clang reads `FILE.pch` or `FILE.gch` in place of the header of `-include FILE`, if there is one.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`].
+/// [`hotswap_report::codes::CANNOT_READ`] with the file.
 pub fn implicit_header(args: &[OsString]) -> Result<Option<String>, Diagnostic> {
     let names = included_names(args);
     for header in names.iter().flat_map(|name| ["pch", "gch"].map(|end| PathBuf::from(format!("{name}.{end}")))) {

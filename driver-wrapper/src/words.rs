@@ -71,7 +71,7 @@ pub fn searched_files<'f>(
 /// # Errors
 /// Those of response files.
 pub fn stripped(words: &[OsString]) -> Result<Vec<ClangArgument>, Diagnostic> {
-    let (kept, _) = without_own(words);
+    let kept = without_own(words).kept;
     let mut list: Vec<ClangArgument> = Vec::with_capacity(kept.len());
     for word in kept {
         let inside = if word.as_bytes().starts_with(b"@") { inside(&word)? } else { None };
@@ -83,8 +83,8 @@ pub fn stripped(words: &[OsString]) -> Result<Vec<ClangArgument>, Diagnostic> {
 /// The arguments of a response file without HotSwap's, if it has any of these.
 fn inside(word: &OsStr) -> Result<Option<Vec<OsString>>, Diagnostic> {
     let expanded: Vec<_> = expand_response_files(&[word.to_owned()])?.into_iter().map(|word| word.text).collect();
-    let (kept, removed) = without_own(&expanded);
-    Ok(removed.then_some(kept))
+    let stripped = without_own(&expanded);
+    Ok(stripped.is_changed.then_some(stripped.kept))
 }
 
 /// The content of a response file with those arguments, in GNU quoting. No file can have an empty argument: clang drops it.

@@ -44,15 +44,21 @@ pub(crate) fn exec(context: &CallContext, program: &Path, args: &[OsString]) -> 
     exec_with(context, program, args, &[])
 }
 
+/// A variable for the environment of a program.
+pub(crate) struct AddedVariable {
+    pub(crate) name: &'static str,
+    pub(crate) value: OsString,
+}
+
 /// [`exec`] with variables added to the environment.
 pub(crate) fn exec_with(
     context: &CallContext,
     program: &Path,
     args: &[OsString],
-    variables: &[(&str, OsString)],
+    variables: &[AddedVariable],
 ) -> Diagnostic {
     show(context, program, args);
-    let variables = variables.iter().map(|(name, value)| (name, value));
+    let variables = variables.iter().map(|variable| (variable.name, &variable.value));
     not_started(program, &Command::new(program).args(args).envs(variables).exec())
 }
 
@@ -128,18 +134,20 @@ fn hand_on(mut signals: Signals) {
     }
 }
 
-/// SIGKILL cannot be caught. The system ends the child when the thread that started it ends, which is one that waits
-/// for it.
+/// SIGKILL cannot be caught. The system ends the child when the thread that started it ends, which is one that
+/// waits for the child.
 #[allow(unsafe_code, reason = "what runs between fork and exec can only be given by an unsafe function")]
 fn end_with_us(command: &mut Command) {
     let us = rustix::process::getpid();
-    let prepare = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-        // The parent may have been killed before that.
-        if rustix::process::getppid() == Some(us) { Ok(()) } else { Err(std::io::ErrorKind::Interrupted.into()) }
-    };
     // SAFETY: two system calls, no memory taken and no lock: allowed between fork and exec of a process with threads.
-    unsafe { command.pre_exec(prepare) };
+    unsafe { command.pre_exec(move || follow_parent(us)) };
+}
+
+/// Makes the system end this process with its parent.
+fn follow_parent(parent: Pid) -> std::io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    // The parent may have been killed before that.
+    if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::Interrupted.into()) }
 }
 
 struct Running {

@@ -28,8 +28,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 
-/// Source and target of a pair whose code must change.
-pub(crate) type ChangedPair = (&'static Processor, &'static Processor);
+/// A pair whose code must change.
+#[derive(Clone, Copy)]
+pub(crate) struct ChangedPair {
+    source: &'static Processor,
+    target: &'static Processor,
+}
 
 /// The companion data of a code object.
 #[derive(Default)]
@@ -52,11 +56,14 @@ impl CompanionData {
 
 /// The plan's pairs whose code must change.
 pub(crate) fn wanted(plan: &Plan) -> Vec<ChangedPair> {
-    let known = |name: &str| find_processor(name);
-    let pairs = plan.pairs.iter().filter_map(|pair| Some((known(&pair.source)?, known(&pair.target)?)));
-    pairs
-        .filter(|(source, target)| find_pair(source, target).is_some_and(|pair| pair.strategy == Strategy::Rewrite))
-        .collect()
+    let pairs = plan.pairs.iter().filter_map(|pair| {
+        Some(ChangedPair { source: find_processor(&pair.source)?, target: find_processor(&pair.target)? })
+    });
+    pairs.filter(is_rewritten_pair).collect()
+}
+
+fn is_rewritten_pair(pair: &ChangedPair) -> bool {
+    find_pair(pair.source, pair.target).is_some_and(|pair| pair.strategy == Strategy::Rewrite)
 }
 
 /// Runs the compiler's link and obtains the companion; returns the exit code of the first.
@@ -77,9 +84,8 @@ pub(crate) fn link(linker: &Linker<'_>, wanted: &[ChangedPair]) -> Result<(u8, C
         let code = linker.link(saves.then(|| second.saved()))?;
         // Tasks without a thread of their own run now; after a failed link they are not needed.
         let (recompiled, relocated) = if code == 0 { (recompiled, relocated) } else { (None, None) };
-        let lost = |_| Err("a thread failed".to_owned());
-        let recompiled = recompiled.and_then(|task| task.finish().unwrap_or_else(|cause| Some(lost(cause))));
-        let relocated = relocated.map(|task| task.finish().unwrap_or_else(lost));
+        let recompiled = recompiled.and_then(|task| task.finish().unwrap_or_else(|_| Some(lost_attempt())));
+        let relocated = relocated.map(|task| task.finish().unwrap_or_else(|_| lost_attempt()));
         let companion =
             if code == 0 { second.choose(wanted, saves, recompiled, relocated)? } else { CompanionData::default() };
         Ok((code, companion))
@@ -88,6 +94,10 @@ pub(crate) fn link(linker: &Linker<'_>, wanted: &[ChangedPair]) -> Result<(u8, C
 
 /// The outcome of a link attempt.
 type LinkAttempt = Result<Vec<u8>, String>;
+
+fn lost_attempt() -> LinkAttempt {
+    Err("a thread failed".to_owned())
+}
 
 /// The files that a link reads, by kind.
 struct Inputs {
@@ -121,8 +131,8 @@ impl Inputs {
             return Ok(None);
         }
         let modules = self.bitcode.iter().map(|file| open_input(file)).collect::<Result<Vec<_>, _>>()?;
-        Ok(wanted.iter().find(|(source, _)| {
-            let [_, triple] = source.triples();
+        Ok(wanted.iter().find(|pair| {
+            let [_, triple] = pair.source.triples();
             modules.iter().all(|module| contains(module, triple.as_bytes()))
         }))
     }
@@ -131,7 +141,7 @@ impl Inputs {
     fn are_objects_for(&self, wanted: &[ChangedPair]) -> Result<bool, Diagnostic> {
         let Some(first) = self.objects.first().filter(|_| self.bitcode.is_empty()) else { return Ok(false) };
         let object = open_input(first)?;
-        Ok(wanted.iter().any(|(source, _)| is_object_for_processor(&object, source)))
+        Ok(wanted.iter().any(|pair| is_object_for_processor(&object, pair.source)))
     }
 }
 
@@ -160,6 +170,13 @@ fn magic(file: &Path) -> Result<Option<[u8; 4]>, Diagnostic> {
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == text[0]).map(|(at, _)| at);
     starts.into_iter().any(|at| bytes[at..].starts_with(text))
+}
+
+/// An object that LTO has saved, and the number of its partition.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct SavedObject {
+    part: usize,
+    path: OsString,
 }
 
 /// The source of the compiled bitcode in a second link.
@@ -196,7 +213,8 @@ impl ExtraLink<'_> {
         let made = hotswap_files::open_input(self.linker.output)?;
         let object = CodeObject::parse(&made).map_err(|error| error.in_file(self.linker.output))?;
         let own = object.target_id();
-        let Some((_, processor)) = wanted.iter().find(|(source, _)| *source == own.processor) else {
+        let Some(ChangedPair { target: processor, .. }) = wanted.iter().find(|pair| pair.source == own.processor)
+        else {
             return Ok(companion);
         };
         let target = TargetId { processor, ..own };
@@ -231,40 +249,40 @@ impl ExtraLink<'_> {
     /// The saved output of LTO, in order.
     fn saved_objects(&self) -> Result<Vec<OsString>, String> {
         let entries = fs::read_dir(self.directory).map_err(|error| error.to_string())?;
-        let mut saved: Vec<(usize, OsString)> = Vec::new();
+        let mut saved: Vec<SavedObject> = Vec::new();
         for entry in entries {
             let path = entry.map_err(|error| error.to_string())?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(part) = name.strip_prefix(SAVED) else { continue };
             // A partition without code is an empty file.
             if path.metadata().map_err(|error| error.to_string())?.len() > 0 {
-                saved.push((part.parse().unwrap_or(0), path.into()));
+                saved.push(SavedObject { part: part.parse().unwrap_or(0), path: path.into() });
             }
         }
         saved.sort();
         if saved.is_empty() {
             Err("LTO has saved nothing".to_owned())
         } else {
-            Ok(saved.into_iter().map(|part| part.1).collect())
+            Ok(saved.into_iter().map(|object| object.path).collect())
         }
     }
 
     /// The same bitcode compiled for the other target.
-    fn recompiled(&self, (source, target): ChangedPair) -> LinkAttempt {
+    fn recompiled(&self, ChangedPair { source, target }: ChangedPair) -> LinkAttempt {
         let clang = self.linker.real.with_file_name("clang");
         if !reads::is_regular(&clang).map_err(|error| error.to_string())? {
             return Err(format!("no {}", clang.display()));
         }
         let count = self.inputs.bitcode.len();
         let failed = AtomicBool::new(false);
-        let convert = |index| {
+        let converted = on_all_cores(count, |index| {
             // One failure is enough to know that there will be no link.
             if failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
             self.convert(&clang, target, index).inspect_err(|_| failed.store(true, Ordering::Relaxed))
-        };
-        on_all_cores(count, convert).into_iter().collect::<Result<(), String>>()?;
+        });
+        converted.into_iter().collect::<Result<(), String>>()?;
         let [cpu, other] = [source, target].map(|processor| format!("mcpu={processor}"));
         let words = self.words(|word| match bitcode_input_position(word, self.inputs) {
             Some(index) => Some(self.converted(index).into()),

@@ -24,13 +24,20 @@ fn unit_images(text: &str) -> Vec<UnitImage> {
     pairs.map(|(target, source)| UnitImage { target: target.to_owned(), source: source.to_owned() }).collect()
 }
 
+/// The plan as the wrapper states it.
+#[derive(Debug)]
+struct StatedPlan {
+    hash: String,
+    text: String,
+}
+
 /// The context of one call.
 #[derive(Debug)]
 pub(crate) struct CallContext {
     /// The tool that was called.
     pub(crate) tool: Tool,
-    /// Hash and text of the plan; absent outside builds with a plan.
-    plan: Option<(String, String)>,
+    /// Absent outside builds with a plan.
+    plan: Option<StatedPlan>,
     /// Findings about the source's text for the plan's targets, as text.
     findings: String,
     /// Targets for which units of a link lend the bitcode of another processor, separated by blanks.
@@ -60,7 +67,9 @@ impl CallContext {
         let requested = environment_utf8_text(words::ENV_REQUEST)?.unwrap_or_default();
         Ok(Self {
             tool,
-            plan: environment_utf8_text(words::ENV_PLAN)?.zip(environment_utf8_text(words::ENV_PLAN_TEXT)?),
+            plan: environment_utf8_text(words::ENV_PLAN)?
+                .zip(environment_utf8_text(words::ENV_PLAN_TEXT)?)
+                .map(|(hash, text)| StatedPlan { hash, text }),
             findings: environment_utf8_text(words::ENV_TEXT)?.unwrap_or_default(),
             lent: environment_utf8_text(words::ENV_LENT)?.unwrap_or_default(),
             skipped: environment_utf8_text(words::ENV_SKIPPED)?.unwrap_or_default(),
@@ -91,14 +100,14 @@ impl CallContext {
 
     /// The plan, checked against its hash and against the token in the arguments, if there is one.
     ///
-    /// A token without a plan in the environment (`COMPILER_PATH` was set by hand) is looked up in the directories of plan
-    /// files.
+    /// A token without a plan in the environment (`COMPILER_PATH` was set by hand) is looked up in the directories
+    /// of plan files instead.
     pub(crate) fn plan(&self, token: Option<&str>) -> Result<Plan, Diagnostic> {
-        let (hash, text) = match (&self.plan, token) {
+        let StatedPlan { hash, text } = match (&self.plan, token) {
             (None, Some(token)) => {
                 return hotswap_plan::find_plan(token, &mut |skipped| say(skipped));
             }
-            (Some((hash, text)), _) => (hash, text),
+            (Some(stated), _) => stated,
             (None, None) => {
                 let what = "the device linker got a word of HotSwap, but no plan";
                 return Err(Diagnostic::error(codes::PLAN_MISSING, what).advise("compile with hotswap-clang"));
@@ -139,7 +148,7 @@ impl CallContext {
 
     /// The hash of the plan, for messages and the trace.
     pub(crate) fn plan_hash(&self) -> Option<&str> {
-        self.plan.as_ref().map(|(hash, _)| hash.as_str())
+        self.plan.as_ref().map(|stated| stated.hash.as_str())
     }
 
     /// The real tool of that name that clang would start: the one of the user's `-B`, else [`Self::real_tool`].

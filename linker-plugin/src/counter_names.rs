@@ -11,6 +11,7 @@
 use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::path::Path;
 
 const NAME: &[u8] = b"__llvm_prf_nm";
@@ -38,10 +39,11 @@ impl Renamer {
             return Ok(None);
         }
         let mut bytes = hotswap_files::open_input(path)?.to_vec();
-        let members = if bytes.starts_with(ARCHIVE) { members(&bytes) } else { vec![(0, bytes.len())] };
+        let members =
+            if bytes.starts_with(ARCHIVE) { members(&bytes) } else { std::iter::once(0..bytes.len()).collect() };
         let mut renamed = false;
-        for (start, end) in members {
-            let member = bytes.get_mut(start..end).unwrap_or_default();
+        for range in members {
+            let member = bytes.get_mut(range).unwrap_or_default();
             renamed |= self.rename(member).map_err(|error| error.in_file(path))?;
         }
         Ok(renamed.then_some(bytes))
@@ -49,10 +51,10 @@ impl Renamer {
 
     fn rename(&mut self, module: &mut [u8]) -> Result<bool, Diagnostic> {
         let mut places = Vec::new();
-        for (start, end) in string_tables(module) {
-            let table = module.get(start..end).unwrap_or_default();
+        for range in string_tables(module) {
+            let table = module.get(range.clone()).unwrap_or_default();
             let windows = table.windows(NAME.len()).enumerate();
-            places.extend(windows.filter(|(_, window)| *window == NAME).map(|(at, _)| start + at));
+            places.extend(windows.filter(|(_, window)| *window == NAME).map(|(at, _)| range.start + at));
         }
         match places[..] {
             [] => Ok(false),
@@ -78,7 +80,7 @@ impl Renamer {
 }
 
 /// The ranges of a module's string tables; none if it is not bitcode.
-fn string_tables(module: &[u8]) -> Vec<(usize, usize)> {
+fn string_tables(module: &[u8]) -> Vec<Range<usize>> {
     let mut tables = Vec::new();
     if !module.starts_with(BITCODE) {
         return tables;
@@ -92,7 +94,7 @@ fn string_tables(module: &[u8]) -> Vec<(usize, usize)> {
         let start = at + 8;
         let Some(end) = (words as usize).checked_mul(4).and_then(|size| start.checked_add(size)) else { break };
         if (head >> 2) & 0xff == STRTAB_BLOCK {
-            tables.push((start, end.min(module.len())));
+            tables.push(start..end.min(module.len()));
         }
         at = end;
     }
@@ -104,7 +106,7 @@ fn module_word_at(at: usize, module: &[u8]) -> Option<u32> {
 }
 
 /// The ranges of an archive's members.
-fn members(bytes: &[u8]) -> Vec<(usize, usize)> {
+fn members(bytes: &[u8]) -> Vec<Range<usize>> {
     const HEADER: usize = 60;
     let mut members = Vec::new();
     let mut at = ARCHIVE.len();
@@ -112,7 +114,7 @@ fn members(bytes: &[u8]) -> Vec<(usize, usize)> {
         let size = std::str::from_utf8(&header[48..58]).ok().and_then(|size| size.trim_end().parse::<usize>().ok());
         let start = at + HEADER;
         let Some(end) = size.and_then(|size| start.checked_add(size)).filter(|end| *end <= bytes.len()) else { break };
-        members.push((start, end));
+        members.push(start..end);
         at = end + end % 2;
     }
     members

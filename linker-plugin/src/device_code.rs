@@ -7,10 +7,10 @@
 //! Absent on purpose: the numbers (`hotswap-device-link`), the table (`hotswap-device-symbols`).
 
 use crate::companion::CompanionData;
-use crate::linker::{Linker, input_files};
+use crate::linker::{LinkedFile, Linker, input_files};
 use crate::message::say;
 use crate::{exchange, trace};
-use hotswap_device_link::{DynamicStack, LinkInput, LinkReport, StackRules, check_link, link_inputs, raise_kernels};
+use hotswap_device_link::{DynamicStack, LinkInput, LinkReport, StackRules, check_link, raise_kernels};
 use hotswap_device_symbols::note;
 use hotswap_plan::{DeviceLinkAction, Plan, Policy};
 use hotswap_report::{Diagnostic, Severity};
@@ -20,8 +20,8 @@ use std::path::Path;
 /// Checks and changes the output of a successful link as the plan requests it.
 ///
 /// # Errors
-/// Under the policy `error`: kernels that have too little, objects that do not fit each other. Numbers that cannot be raised,
-/// and defects.
+/// Under the policy `error`: kernels that have too little, objects that do not fit each other. Numbers that
+/// cannot be raised, and defects.
 pub(crate) fn finish(linker: &Linker<'_>, plan: &Plan, companion: &mut CompanionData) -> Result<(), Diagnostic> {
     exchange::check(plan, linker.line, linker.output).map_err(|error| error.in_file(linker.output))?;
     budgets(linker, plan, companion).map_err(|error| error.in_file(linker.output))?;
@@ -42,8 +42,7 @@ fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut CompanionData) -> R
         return Ok(());
     }
     let files = input_files(linker.line, linker.output)?;
-    let inputs: Vec<LinkInput<'_>> =
-        files.iter().flat_map(|(path, bytes)| link_inputs(&path.display().to_string(), bytes)).collect();
+    let inputs: Vec<LinkInput<'_>> = files.iter().flat_map(LinkedFile::link_inputs).collect();
     let is_usual = plan.device_link == DeviceLinkAction::Usual;
     // One object, or bitcode: the compiler has seen kernels and functions together.
     if is_usual && inputs.len() < 2 {

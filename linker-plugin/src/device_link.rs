@@ -123,9 +123,9 @@ fn check(
 
 /// Appends the companion to the code object, which stays unchanged even if the write fails midway.
 fn append(output: &Path, size: usize, companion: &[u8]) -> std::io::Result<()> {
-    let (before, behind) = hotswap_pipeline::companion::frame_companion(size, companion.len());
+    let frame = hotswap_pipeline::companion::frame_companion(size, companion.len());
     let mut file = OpenOptions::new().append(true).open(output)?;
-    let written = [&before, companion, &behind].into_iter().try_for_each(|part| file.write_all(part));
+    let written = [&frame.padding, companion, &frame.trailer].into_iter().try_for_each(|part| file.write_all(part));
     if written.is_err() {
         file.set_len(size as u64)?;
     }

@@ -8,9 +8,9 @@
 //!
 //! Absent on purpose: which library provides an import, which is known when code objects are loaded.
 
-use crate::linker::input_files;
+use crate::linker::{LinkedFile, input_files};
 use crate::words::{CommandLine, in_memory};
-use hotswap_device_link::{check_exports, check_imports, import_stub, link_inputs};
+use hotswap_device_link::{check_exports, check_imports, import_stub};
 use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ impl LinkExchange {
     /// Stubs are like members of an archive: the linker takes those that something refers to.
     fn add_stubs(&mut self, names: &BTreeSet<String>, line: &CommandLine<'_>, output: &Path) -> Result<(), Diagnostic> {
         let files = input_files(line, output)?;
-        let inputs = files.iter().flat_map(|(path, bytes)| link_inputs(&path.display().to_string(), bytes));
+        let inputs = files.iter().flat_map(LinkedFile::link_inputs);
         let Some(like) = inputs.into_iter().next() else {
             let what = "the link has no object with machine code, so that it cannot import functions";
             return Err(not_exported_error(what).advise(
@@ -81,8 +81,8 @@ fn not_exported_error(what: &str) -> Diagnostic {
     Diagnostic::error(codes::NOT_EXPORTED, what)
 }
 
-/// Checks the linked file: exports are there, imports are not, and nothing else is undefined where the command line forbids
-/// that.
+/// Checks the linked file: exports are there, imports are not, and nothing else is undefined where the
+/// command line forbids that.
 ///
 /// # Errors
 /// `NOT_EXPORTED` with the name.

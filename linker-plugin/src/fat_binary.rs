@@ -60,8 +60,10 @@ pub(crate) fn linker_wrapper(context: &CallContext, args: &[OsString]) -> Result
     own.push(own_host_linker()?);
     // The last one counts, so a response file with the first can stay unchanged.
     words.push(own);
-    let level = compression_level(&line)?.map(|level| (ENV_COMPRESSION_LEVEL, level.to_string().into()));
-    let variables: Vec<_> = level.into_iter().chain([(ENV_HOST_LINKER, linker)]).collect();
+    let level = compression_level(&line)?
+        .map(|level| child::AddedVariable { name: ENV_COMPRESSION_LEVEL, value: level.to_string().into() });
+    let host_linker = child::AddedVariable { name: ENV_HOST_LINKER, value: linker };
+    let variables: Vec<_> = level.into_iter().chain([host_linker]).collect();
     Err(child::exec_with(context, &real, &words, &variables))
 }
 
@@ -178,7 +180,7 @@ pub(crate) fn check_accepted(new: &[u8]) -> Result<(), Diagnostic> {
 /// was compiled for, is clang's own matter: a warning.
 ///
 /// # Errors
-/// [`codes::LACKS_GPU`]
+/// [`codes::LACKS_GPU`] with the first target that is missing.
 pub(crate) fn check_request(context: &CallContext, plan: &Plan, bytes: &[u8], output: &Path) -> Result<(), Diagnostic> {
     let missing = hotswap_pipeline::find_missing(bytes, &context.requested).map_err(|error| error.in_file(output))?;
     let targets = plan.targets();

@@ -3,6 +3,7 @@
 use crate::child;
 use crate::context::CallContext;
 use crate::words::CommandLine;
+use hotswap_device_link::{LinkInput, link_inputs};
 use hotswap_files::{InputFile, reads};
 use hotswap_report::Diagnostic;
 use std::ffi::OsString;
@@ -25,14 +26,27 @@ impl Linker<'_> {
     }
 }
 
+/// A file that a link reads.
+pub(crate) struct LinkedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: InputFile,
+}
+
+impl LinkedFile {
+    /// The objects in it, with the name of the file.
+    pub(crate) fn link_inputs(&self) -> Vec<LinkInput<'_>> {
+        link_inputs(&self.path.display().to_string(), &self.bytes)
+    }
+}
+
 /// The files of the command line that may be objects or archives.
-pub(crate) fn input_files(line: &CommandLine<'_>, output: &Path) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
+pub(crate) fn input_files(line: &CommandLine<'_>, output: &Path) -> Result<Vec<LinkedFile>, Diagnostic> {
     let words = line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
     let mut files = Vec::new();
     for path in words.map(PathBuf::from).filter(|path| path != output) {
         if reads::is_regular(&path)? {
             let bytes = hotswap_files::open_input(&path)?;
-            files.push((path, bytes));
+            files.push(LinkedFile { path, bytes });
         }
     }
     Ok(files)

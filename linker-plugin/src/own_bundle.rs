@@ -66,7 +66,7 @@ impl BundleRequest {
     /// Writes the fat binary. `false`, with nothing written: the real tool says what is wrong with the inputs.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Those of writing the output.
     pub(crate) fn write(&self) -> Result<bool, Diagnostic> {
         let Ok(contents) =
             self.inputs[1..].iter().map(|file| hotswap_files::open_input(file)).collect::<Result<Vec<_>, _>>()

@@ -19,7 +19,7 @@ use std::path::Path;
 /// Whether the link is for a processor whose code is derived.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`]
+/// [`hotswap_report::codes::CANNOT_READ`] for one of its inputs.
 pub(crate) fn is_skipped(context: &CallContext, line: &CommandLine, output: &Path) -> Result<bool, Diagnostic> {
     if !context.skips_links() {
         return Ok(false);
@@ -34,13 +34,13 @@ fn processor_of_link(line: &CommandLine, output: &Path) -> Result<Option<&'stati
         return Ok(Some(processor));
     }
     let inputs = input_files(line, output)?;
-    Ok(inputs.iter().find_map(|(_, bytes)| by_triple(&parse_bitcode(bytes)?.triple)))
+    Ok(inputs.iter().find_map(|file| by_triple(&parse_bitcode(&file.bytes)?.triple)))
 }
 
 /// Writes the output of a link without inputs.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_WRITE`]
+/// [`hotswap_report::codes::CANNOT_WRITE`] for the output or the trace.
 pub(crate) fn leave_out(context: &CallContext, output: &Path) -> Result<(), Diagnostic> {
     hotswap_files::replace_file(output, &empty_link())?;
     trace::step(context, "keep", output, json!({"why": "the code is derived"}))

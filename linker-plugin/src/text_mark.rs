@@ -28,7 +28,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// `OffloadKind` of HIP.
+/// `OffloadKind` of HIP's images.
 const HIP: u16 = 4;
 /// Section of the new driver's images.
 const IMAGES: &str = ".llvm.offloading";
@@ -207,9 +207,9 @@ fn lent_images(mut content: &[u8], lent: &[&str]) -> Result<Vec<u8>, Diagnostic>
     let mut more = Vec::new();
     while !content.is_empty() {
         let (binary, size) = OffloadBinary::parse(content)?;
-        let images = || binary.images.iter().filter(|image| image.offload_kind == HIP);
-        for target in lent.iter().filter(|target| images().all(|image| image.string("arch") != Some(target))) {
-            let Some(image) = images().find(|one| lends_to_target(one, target)) else { continue };
+        let images: Vec<_> = binary.images.iter().filter(|image| image.offload_kind == HIP).collect();
+        for target in lent.iter().filter(|target| images.iter().all(|image| image.string("arch") != Some(target))) {
+            let Some(image) = images.iter().find(|one| lends_to_target(one, target)) else { continue };
             let image = for_target(image, target)?;
             let lent = OffloadBinary { version: binary.version, compressed: false, images: vec![image] };
             more.extend_from_slice(&lent.to_bytes()?);

@@ -24,29 +24,34 @@ pub(crate) enum Tool {
 }
 
 /// Names, as clang spells them.
-const NAMES: &[(&str, Tool)] = &[
-    ("lld", Tool::Lld),
-    ("ld.lld", Tool::LdLld),
-    ("clang-offload-bundler", Tool::Bundler),
-    ("clang-linker-wrapper", Tool::LinkerWrapper),
-    ("llvm-offload-binary", Tool::OffloadBinary),
-    ("clang-offload-packager", Tool::OffloadPackager),
-    ("hotswap-host-link", Tool::HostLinker),
+const NAMES: &[ToolName] = &[
+    ToolName { name: "lld", tool: Tool::Lld },
+    ToolName { name: "ld.lld", tool: Tool::LdLld },
+    ToolName { name: "clang-offload-bundler", tool: Tool::Bundler },
+    ToolName { name: "clang-linker-wrapper", tool: Tool::LinkerWrapper },
+    ToolName { name: "llvm-offload-binary", tool: Tool::OffloadBinary },
+    ToolName { name: "clang-offload-packager", tool: Tool::OffloadPackager },
+    ToolName { name: "hotswap-host-link", tool: Tool::HostLinker },
 ];
+
+struct ToolName {
+    name: &'static str,
+    tool: Tool,
+}
 
 impl Tool {
     /// The tool that was called.
     pub(crate) fn from_name(arg0: &OsStr) -> Result<Self, Diagnostic> {
         let name = Path::new(arg0).file_name().unwrap_or_default();
-        NAMES.iter().find(|(known, _)| name == *known).map(|(_, tool)| *tool).ok_or_else(|| {
-            let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+        NAMES.iter().find(|known| name == known.name).map(|known| known.tool).ok_or_else(|| {
+            let known: Vec<_> = NAMES.iter().map(|known| known.name).collect();
             Diagnostic::error(codes::USAGE, format!("called as `{}`", Path::new(name).display()))
                 .advise(format!("call it by one of its names: {}", known.join(", ")))
         })
     }
 
     pub(crate) fn name(self) -> &'static str {
-        NAMES.iter().find(|(_, tool)| *tool == self).map_or("", |(name, _)| name)
+        NAMES.iter().find(|known| known.tool == self).map_or("", |known| known.name)
     }
 }
 

@@ -66,8 +66,9 @@ pub(crate) fn packager_words(context: &CallContext, mut words: Vec<OsString>) ->
     let (mut more, mut files) = (Vec::new(), Vec::new());
     for image in &context.unit_images {
         let source = format!("arch={}", image.source);
-        let is_source = |word: &&str| word.starts_with("--image=") && word.split(',').any(|part| part == source);
-        let word = words.iter().filter_map(|word| word.to_str()).find(is_source).ok_or_else(|| lacks_source(image))?;
+        let mut images = words.iter().filter_map(|word| word.to_str()).filter(|word| word.starts_with("--image="));
+        let word = images.find(|word| word.split(',').any(|part| part == source));
+        let word = word.ok_or_else(|| lacks_source(image))?;
         let mut word = word.replace(&source, &format!("arch={}", image.target));
         if let Some(renamed) = renamed_triple(&word, image)? {
             let file = in_memory(&renamed.bitcode).map_err(|error| cannot_write(&error))?;

@@ -122,7 +122,8 @@ fn restrict(object: &mut [u8]) {
         let table = elf.elf_symbol_table();
         let start = table.symbols().as_ptr() as usize - object.as_ptr() as usize;
         for (symbol, name) in defined(&elf) {
-            if name != FORCED && !LEGACY.contains(&name.as_str()) && !WRAPPED.iter().any(|w| w.0 == name) {
+            if name != FORCED && !LEGACY.contains(&name.as_str()) && !WRAPPED.iter().any(|wrapped| wrapped.name == name)
+            {
                 fail(&format!("the profile drain defines `{name}`, which symbols.rs does not list"));
             }
             changes.push((start + symbol.index().0 * 24, name != FORCED));

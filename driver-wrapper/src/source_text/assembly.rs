@@ -158,7 +158,7 @@ impl LinePlace {
     fn step(&mut self, line: &[u8]) {
         match marker(line) {
             // The marker's number is that of the next line.
-            Some((number, file)) => *self = Self { file, line: number },
+            Some(marker) => *self = Self { file: marker.file, line: marker.line },
             None => self.line += 1,
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn first_difference(one: &[u8], other: &[u8]) -> Option<SourceEvidenc
             return (!file.is_empty()).then_some(SourceEvidence { name: None, file, line });
         }
         match marker(text) {
-            Some((number, name)) => (line, file) = (number, name),
+            Some(marker) => (line, file) = (marker.line, marker.file),
             None => line += 1,
         }
     }
@@ -31,7 +31,7 @@ pub(super) fn place_of(text: &[u8], part: &str) -> Option<SourceEvidence> {
     let (mut file, mut line) = (String::new(), 0);
     for bytes in text.split(|byte| *byte == b'\n') {
         match marker(bytes) {
-            Some((number, name)) => (line, file) = (number, name),
+            Some(marker) => (line, file) = (marker.line, marker.file),
             None if String::from_utf8_lossy(bytes).contains(part) => {
                 return Some(SourceEvidence { name: None, file, line });
             }
@@ -41,16 +41,22 @@ pub(super) fn place_of(text: &[u8], part: &str) -> Option<SourceEvidence> {
     None
 }
 
-/// A line marker's line and file.
-pub(super) fn marker(text: &[u8]) -> Option<(usize, String)> {
+/// A line marker: the next line is that line of the file.
+pub(super) struct LineMarker {
+    pub(super) line: usize,
+    pub(super) file: String,
+}
+
+pub(super) fn marker(text: &[u8]) -> Option<LineMarker> {
     let text = std::str::from_utf8(text.strip_prefix(b"# ")?).ok()?;
     let (number, rest) = text.split_once(" \"")?;
     let (file, _) = rest.rsplit_once('"')?;
-    Some((number.parse().ok()?, file.replace("\\\\", "\\").replace("\\\"", "\"")))
+    let file = file.replace("\\\\", "\\").replace("\\\"", "\"");
+    Some(LineMarker { line: number.parse().ok()?, file })
 }
 
-/// The same location with the name that is tested there: in the line itself, or in a directive above it. The compiler's own text
-/// has no file.
+/// The same location with the name that is tested there: in the line itself, or in a directive above it. The compiler's
+/// own text has no file.
 ///
 /// # Errors
 /// [`hotswap_report::codes::CANNOT_READ`]: the place is a part of the record.

@@ -31,8 +31,8 @@ pub struct TextFingerprints {
 /// Each line of fingerprints begins so; target IDs and a hash follow.
 const LINE: &str = "// hotswap: text for ";
 
-/// Whether preprocessed text says that these GPUs have one text, which is the output of a run with this plan or a wider
-/// one.
+/// Whether preprocessed text says that these GPUs have one text, which is the output of a run with this
+/// plan or a wider one.
 pub(super) fn has_common_text(text: &[u8], ids: &[String]) -> bool {
     let lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(LINE.as_bytes()));
     lines

@@ -14,7 +14,9 @@ impl IncludedFiles {
     /// Adds the files that a text enters, except for `own`, a header of HotSwap's.
     pub fn add_text(&mut self, text: &[u8], own: &[u8]) {
         for line in text.split(|byte| *byte == b'\n') {
-            if let Some((name, flags)) = name_and_flags(line).filter(|(name, _)| !ends_with_path(name, own)) {
+            if let Some(MarkerParts { name, flags }) =
+                name_and_flags(line).filter(|marker| !ends_with_path(marker.name, own))
+            {
                 let mut flags = flags.split(|byte| *byte == b' ').filter(|flag| !flag.is_empty());
                 let is_entered = flags.next() == Some(b"1");
                 let is_system = flags.any(|flag| flag == b"3");
@@ -57,8 +59,8 @@ impl IncludedFiles {
 /// The text without the markers that name a header of HotSwap's, whose path is not the same on every machine.
 pub(super) fn without_own_header(text: &[u8], own: &[u8]) -> Vec<u8> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
-    let kept =
-        lines.filter(|line| name_and_flags(line.trim_ascii_end()).is_none_or(|(name, _)| !ends_with_path(name, own)));
+    let kept = lines
+        .filter(|line| name_and_flags(line.trim_ascii_end()).is_none_or(|marker| !ends_with_path(marker.name, own)));
     kept.collect::<Vec<_>>().concat()
 }
 
@@ -67,13 +69,19 @@ fn ends_with_path(name: &[u8], path: &[u8]) -> bool {
     !path.is_empty() && name.strip_suffix(path).is_some_and(|start| start.is_empty() || start == b"./")
 }
 
-/// The name in a line marker, as it is spelled there, and the flags after it.
-fn name_and_flags(line: &[u8]) -> Option<(&[u8], &[u8])> {
+/// The parts of a line marker after the number.
+struct MarkerParts<'l> {
+    /// The file's name, as it is spelled there.
+    name: &'l [u8],
+    flags: &'l [u8],
+}
+
+fn name_and_flags(line: &[u8]) -> Option<MarkerParts<'_>> {
     let rest = line.strip_prefix(b"# ")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let rest = rest[digits..].strip_prefix(b" \"").filter(|_| digits > 0)?;
     let end = rest.iter().rposition(|byte| *byte == b'"')?;
-    Some((&rest[..end], &rest[end + 1..]))
+    Some(MarkerParts { name: &rest[..end], flags: &rest[end + 1..] })
 }
 
 fn unescape(name: &[u8]) -> Vec<u8> {

@@ -8,11 +8,17 @@ use hotswap_targets::{Processor, TargetId};
 use sha2::{Digest, Sha256};
 
 /// Whether preprocessed texts are equal without their processors' names: only then is it worth making a module.
-pub(super) fn differ_in_names_alone(texts: [(&Processor, &Vec<Vec<u8>>); 2]) -> bool {
-    let [one, other] = texts.map(|(processor, texts)| {
-        texts.iter().map(|text| without_name(&String::from_utf8_lossy(text), processor)).collect::<Vec<_>>()
-    });
-    one == other
+pub(super) fn differ_in_names_alone(
+    one: &Processor,
+    one_texts: &[Vec<u8>],
+    other: &Processor,
+    other_texts: &[Vec<u8>],
+) -> bool {
+    texts_without_name(one_texts, one) == texts_without_name(other_texts, other)
+}
+
+fn texts_without_name(texts: &[Vec<u8>], processor: &Processor) -> Vec<String> {
+    texts.iter().map(|text| without_name(&String::from_utf8_lossy(text), processor)).collect()
 }
 
 /// The text without the processor's name, in both spellings of clang (`gfx10-3-generic`, `gfx10_3_generic`).
@@ -72,9 +78,9 @@ mod tests {
         let find = |name| hotswap_targets::find_processor(name).unwrap();
         let text = |name: &str, more: &str| vec![format!("f(\"{name}\");{more}").into_bytes()];
         let one = text("gfx1031", "");
-        assert!(differ_in_names_alone([(find("gfx1031"), &one), (find("gfx1036"), &text("gfx1036", ""))]));
-        assert!(!differ_in_names_alone([(find("gfx1031"), &one), (find("gfx1036"), &text("gfx1036", "int a;"))]));
+        assert!(differ_in_names_alone(find("gfx1031"), &one, find("gfx1036"), &text("gfx1036", "")));
+        assert!(!differ_in_names_alone(find("gfx1031"), &one, find("gfx1036"), &text("gfx1036", "int a;")));
         let generic = text("gfx10_3_generic", "");
-        assert!(differ_in_names_alone([(find("gfx1031"), &one), (find("gfx10-3-generic"), &generic)]));
+        assert!(differ_in_names_alone(find("gfx1031"), &one, find("gfx10-3-generic"), &generic));
     }
 }

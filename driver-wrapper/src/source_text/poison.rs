@@ -168,24 +168,22 @@ impl Poison {
     ) -> Option<Vec<Vec<u8>>> {
         // A macro that was defined before a name was poisoned may still expand to it, and so may macros of the
         // arguments.
-        let in_words = |name: &String| {
-            let mut words = preprocessor.words.iter().chain(preprocessor.configured);
-            words.any(|word| word.to_string_lossy().contains(name.as_str()))
-        };
-        if self.names.iter().any(in_words) || preprocessor.configured.iter().any(is_imacros_word) {
+        if self.names.iter().any(|name| names_in_words(preprocessor, name))
+            || preprocessor.configured.iter().any(is_imacros_word)
+        {
             return None;
         }
         let first = [&self.words()[..], further].concat();
-        let text = |setting: &TargetId| {
-            let text = self.text_without_uses(preprocessor, program, question, setting, &first);
-            // Arguments of the front end may leave no text at all.
-            text.filter(|text| !text.trim_ascii().is_empty() && resolved_late(text).is_none())
-        };
-        question.source_ids.iter().map(text).collect()
+        let texts = question
+            .source_ids
+            .iter()
+            .map(|setting| self.text_without_uses(preprocessor, program, question, setting, &first));
+        // Arguments of the front end may leave no text at all.
+        texts.map(|text| text.filter(|text| !text.trim_ascii().is_empty() && resolved_late(text).is_none())).collect()
     }
 
-    /// The text for a setting of the source with the names poisoned; uses of them in conditions that have one value for all
-    /// GPUs are none.
+    /// The text for a setting of the source with the names poisoned; uses of them in conditions that have one value
+    /// for all GPUs are none.
     fn text_without_uses(
         &self,
         preprocessor: &Preprocessor<'_>,
@@ -339,6 +337,11 @@ fn first_complaint(said: &str, names: &BTreeSet<String>) -> Option<SourceEvidenc
     let (_column, line, file) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
     let name = lines.next().and_then(|line| name_in_line(line, names));
     Some(SourceEvidence { name, file: file.to_owned(), line })
+}
+
+fn names_in_words(preprocessor: &Preprocessor<'_>, name: &str) -> bool {
+    let mut words = preprocessor.words.iter().chain(preprocessor.configured);
+    words.any(|word| word.to_string_lossy().contains(name))
 }
 
 #[cfg(test)]

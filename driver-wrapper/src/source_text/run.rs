@@ -110,8 +110,8 @@ impl Preprocessor<'_> {
         self.output(&self.device_words(program, id, first, &["-E", "-o", "-"]))
     }
 
-    /// The program's text for that GPU, or clang's messages where the preprocessor does not accept it. `first` precedes the
-    /// user's arguments.
+    /// The program's text for that GPU, or clang's messages where the preprocessor does not accept it.
+    /// `first` precedes the user's arguments.
     pub(super) fn checked_text(
         &self,
         program: &CompileCommand,
@@ -151,15 +151,12 @@ impl Preprocessor<'_> {
 
     /// A hash of each program's LLVM IR from the front end, without the name of its GPU.
     ///
-    /// The device libraries are left out: those of siblings differ in the name alone, which retargeting takes into
-    /// account.
+    /// The device libraries are left out: those of siblings differ in the name alone,
+    /// which retargeting takes into account.
     pub(super) fn modules(&self, programs: &[CompileCommand], id: &str) -> Option<Vec<[u8; 32]>> {
         let words = ["-nogpulib", "-emit-llvm", "-S", "-Xclang", "-disable-llvm-passes", "-fuse-cuid=none", "-o", "-"];
-        let one = |program| {
-            let text = self.output(&self.device_words(program, id, &[], &words))?;
-            module::hash_without_target(&text, id)
-        };
-        programs.iter().map(one).collect()
+        let texts = programs.iter().map(|program| self.output(&self.device_words(program, id, &[], &words)));
+        texts.map(|text| module::hash_without_target(&text?, id)).collect()
     }
 
     /// The macros that clang predefines for that GPU.
@@ -262,7 +259,7 @@ struct ClangOutput {
 
 /// The answer to a question for the macros of a GPU.
 pub(super) enum PredefinedMacros {
-    /// A definition each.
+    /// Each of the lines is a definition.
     Known(Vec<String>),
     /// Clang does not know the GPU.
     UnknownGpu,

@@ -25,7 +25,7 @@ const MODE_SHIFT: u32 = 12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum BankRole {
-    /// First source, address.
+    /// The first source, or the address.
     Source0,
     /// Second source, first data operand.
     Source1,
@@ -147,7 +147,7 @@ impl VgprBanks {
     }
 
     /// The mode after bits of MODE are set, to a value that may be unknown.
-    fn with_mode(self, (set, value): (u32, Option<u32>)) -> Self {
+    fn with_mode(self, WrittenBits { mask: set, value }: WrittenBits) -> Self {
         let set = rotated_mode_bits(set);
         let mut result = self;
         for role in BankRole::ALL {
@@ -248,15 +248,22 @@ impl ModePart {
     const BANKS: u32 = 0xff << MODE_SHIFT;
 
     /// The bits of MODE[19:12] that its field covers, and the value that it writes to them.
-    fn field(&self) -> (u32, Option<u32>) {
+    fn field(&self) -> WrittenBits {
         let mask = u32::MAX >> (32 - self.size) << self.offset & Self::BANKS;
-        (mask, self.value.map(|value| value << self.offset & mask))
+        WrittenBits { mask, value: self.value.map(|value| value << self.offset & mask) }
     }
 
     /// The same with the field ignored.
-    fn whole(&self) -> (u32, Option<u32>) {
-        (Self::BANKS, self.value.map(|value| value & Self::BANKS))
+    fn whole(&self) -> WrittenBits {
+        WrittenBits { mask: Self::BANKS, value: self.value.map(|value| value & Self::BANKS) }
     }
+}
+
+/// Bits of MODE that are set.
+struct WrittenBits {
+    mask: u32,
+    /// Their new value, if it is known.
+    value: Option<u32>,
 }
 
 #[cfg(test)]

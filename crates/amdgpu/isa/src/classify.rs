@@ -16,7 +16,7 @@ mod glance;
 pub use glance::{QuickClass, QuickClassifier};
 
 use crate::decode::{SECOND_PASS, other_candidates};
-use crate::effects::NamedRegisters;
+use crate::effects::{NamedField, NamedRegisters};
 use crate::isa::Isa;
 use crate::tables::{Piece, TableEntry, check, meaning};
 use alloc::collections::BTreeMap;
@@ -75,7 +75,7 @@ struct ClassLine {
     next: u16,
 }
 
-/// No line.
+/// The number of no line.
 const NONE: u16 = u16::MAX;
 
 impl ClassLine {
@@ -104,9 +104,7 @@ impl Classifier {
     /// tables differ, and none for values of fields that they do not accept alike.
     pub fn shared_by(isas: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
         match isas {
-            [first, others @ ..]
-                if others.iter().all(|other| decoding_group_key(other) == decoding_group_key(first)) =>
-            {
+            [first, others @ ..] if others.iter().all(|other| decodes_alike(other, first)) => {
                 Self::build_classifier(*first, others, grade)
             }
             _ => Self { nodes: Vec::new(), lines: Vec::new(), meanings: Vec::new() },
@@ -173,8 +171,13 @@ impl Classifier {
     /// The first line after this one whose fixed bits match.
     #[inline(never)]
     fn next_matching_line(&self, line: &ClassLine, low: u64) -> Option<&ClassLine> {
-        let next = |line: &&ClassLine| self.lines.get(usize::from(line.next));
-        core::iter::successors(next(&line), next).find(|line| (low ^ line.value) & line.mask == 0)
+        core::iter::successors(self.line_after(line), |line| self.line_after(line))
+            .find(|line| (low ^ line.value) & line.mask == 0)
+    }
+
+    #[inline(always)]
+    fn line_after(&self, line: &ClassLine) -> Option<&ClassLine> {
+        self.lines.get(usize::from(line.next))
     }
 
     #[inline(always)]
@@ -184,13 +187,20 @@ impl Classifier {
     }
 }
 
-fn decoding_group_key(isa: &Isa) -> (u32, u8) {
-    (isa.subtarget().root, isa.longest())
+fn decodes_alike(one: &Isa, other: &Isa) -> bool {
+    one.subtarget().root == other.subtarget().root && one.longest() == other.longest()
 }
 
 fn line_field_meaning(number: usize, classifier: &Classifier, low: u64, line: &ClassLine) -> u8 {
     let raw = (low >> (line.at[number] & 63)) as u16 & line.bits[number];
     classifier.meanings.get(usize::from(line.set[number]) + usize::from(raw)).copied().unwrap_or(meaning::NONE)
+}
+
+/// A line of a sequence that is tried.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ChainLink {
+    entry: TableEntry,
+    has_answers: bool,
 }
 
 /// A classifier under construction.
@@ -206,7 +216,7 @@ struct ClassifierBuilder<'i, G> {
     /// Leaves that exist already, by the decoder's number and the bits that were tested.
     leaves: BTreeMap<(u32, u64), u32>,
     /// Lines that exist already, by the sequence of entries that are tried, and whether they answer.
-    chains: BTreeMap<Vec<(TableEntry, bool)>, u32>,
+    chains: BTreeMap<Vec<ChainLink>, u32>,
     meanings: Vec<u8>,
     /// Lists of meanings that exist already.
     sets: BTreeMap<FieldConditions, Option<u16>>,
@@ -272,7 +282,7 @@ impl<G: FnMut(TableEntry) -> ClassRule> ClassifierBuilder<'_, G> {
         let Some(others) = lines.len().checked_sub(1).filter(|others| start + others < usize::from(NONE)) else {
             return NOTHING;
         };
-        let names = lines.iter().map(|line| (line.entry, line.has_answers())).collect();
+        let names = lines.iter().map(|line| ChainLink { entry: line.entry, has_answers: line.has_answers() }).collect();
         if let Some(known) = self.chains.get(&names) {
             return *known;
         }
@@ -287,11 +297,7 @@ impl<G: FnMut(TableEntry) -> ClassRule> ClassifierBuilder<'_, G> {
     fn candidate_line(&mut self, id: u16) -> Option<ClassLine> {
         let number = id & !SECOND_PASS;
         let entry = ENTRIES.get(usize::from(number))?;
-        let has = |isa: &Isa| {
-            let number = isa.subtarget().available as usize + usize::from(entry.need);
-            AVAILABLE.get(number).is_some_and(|there| *there != 0)
-        };
-        if !has(&self.isa) && !self.others.iter().any(has) {
+        if !is_available(entry, &self.isa) && !self.others.iter().any(|isa| is_available(entry, isa)) {
             return None;
         }
         let line = ClassLine {
@@ -307,7 +313,8 @@ impl<G: FnMut(TableEntry) -> ClassRule> ClassifierBuilder<'_, G> {
             next: NONE,
         };
         // Candidates of the second pass find their literals elsewhere.
-        let is_for_all = id == number && has(&self.isa) && self.others.iter().all(has);
+        let is_for_all =
+            id == number && is_available(entry, &self.isa) && self.others.iter().all(|isa| is_available(entry, isa));
         let whole = if is_for_all { self.complete_line(entry, line) } else { None };
         Some(whole.unwrap_or(line))
     }
@@ -323,7 +330,7 @@ impl<G: FnMut(TableEntry) -> ClassRule> ClassifierBuilder<'_, G> {
         line.class = class?;
         line.lengths = fields.lengths_by_meaning(entry.bytes, self.isa.longest());
         line.fields = fields.list.len() as u8;
-        for (number, (at, field)) in fields.list.into_iter().enumerate() {
+        for (number, PlacedConditions { at, field }) in fields.list.into_iter().enumerate() {
             line.set[number] = self.meaning_set_start(field)?;
             (line.at[number], line.bits[number]) = (at, field.bits);
         }
@@ -375,12 +382,36 @@ struct FieldConditions {
     named: Option<NamedRegisters>,
 }
 
+fn is_available(entry: &EntryData, isa: &Isa) -> bool {
+    let number = isa.subtarget().available as usize + usize::from(entry.need);
+    AVAILABLE.get(number).is_some_and(|there| *there != 0)
+}
+
+/// A run of bits of the first eight bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct BitRun {
+    at: u8,
+    width: u8,
+}
+
+/// The conditions of the field that begins at a bit.
+struct PlacedConditions {
+    at: u8,
+    field: FieldConditions,
+}
+
+impl PlacedConditions {
+    fn is_of_whole_bits(&self, at: u8, bits: u16) -> bool {
+        (self.at, self.field.bits, self.field.from) == (at, bits, 0)
+    }
+}
+
 /// The parts of the first eight bytes that matter: fields and their positions.
 #[derive(Default)]
 struct ClassFields {
-    list: Vec<(u8, FieldConditions)>,
+    list: Vec<PlacedConditions>,
     /// The position of the literal, if the encoding holds it.
-    literal: Option<(u8, u8)>,
+    literal: Option<BitRun>,
 }
 
 impl ClassFields {
@@ -399,13 +430,12 @@ impl ClassFields {
             match check.what {
                 0..=check::SOURCE if width + from <= 10 && at + width <= 64 => {
                     let bits = (1 << width) - 1;
-                    fields
-                        .list
-                        .push((at, FieldConditions { bits, from, set: Some(check.set), except: None, named: None }));
+                    let field = FieldConditions { bits, from, set: Some(check.set), except: None, named: None };
+                    fields.list.push(PlacedConditions { at, field });
                 }
                 // Two of them must be equal.
-                check::LITERAL32 if from == 0 && fields.literal.is_none_or(|place| place == (at, width)) => {
-                    fields.literal = Some((at, width));
+                check::LITERAL32 if from == 0 && fields.literal.is_none_or(|place| place == BitRun { at, width }) => {
+                    fields.literal = Some(BitRun { at, width });
                 }
                 _ => return None,
             }
@@ -421,13 +451,13 @@ impl ClassFields {
                 .find(|one| piece_holds_number(one, number))
                 .filter(|piece| piece.at + piece.width <= 64)?;
             let bits = (1u16 << piece.width) - 1;
-            let place = (piece.at, bits, 0);
-            let mut known = self.list.iter_mut().filter(|(at, known)| (*at, known.bits, known.from) == place);
-            match known.find(|(_, known)| differs_from_number(&known.except, number)) {
-                Some((_, known)) => known.except = Some(*number),
-                None => self
-                    .list
-                    .push((piece.at, FieldConditions { bits, from: 0, set: None, except: Some(*number), named: None })),
+            let mut known = self.list.iter_mut().filter(|one| one.is_of_whole_bits(piece.at, bits));
+            match known.find(|one| differs_from_number(&one.field.except, number)) {
+                Some(known) => known.field.except = Some(*number),
+                None => {
+                    let field = FieldConditions { bits, from: 0, set: None, except: Some(*number), named: None };
+                    self.list.push(PlacedConditions { at: piece.at, field });
+                }
             }
         }
         (self.list.len() <= FIELDS).then_some(())
@@ -436,7 +466,7 @@ impl ClassFields {
     /// Fields that must not name a scalar register.
     fn without_scalars(&mut self, entry: TableEntry, isa: Isa) -> Option<()> {
         for named in NamedRegisters::of_entry_fields(entry)? {
-            let (at, width, named) = named?;
+            let NamedField { at, width, registers: named } = named?;
             let bits = 1u16.checked_shl(width.into())? - 1;
             if !(0..=bits).any(|raw| named.is_scalar(raw, isa)) {
                 continue;
@@ -444,12 +474,12 @@ impl ClassFields {
             if width > 10 || at + width > 64 {
                 return None;
             }
-            let place = (at, bits, 0);
-            let mut known = self.list.iter_mut().filter(|(at, known)| (*at, known.bits, known.from) == place);
-            match known.find(|(_, known)| known.named.is_none_or(|known| known == named)) {
-                Some((_, known)) => known.named = Some(named),
+            let mut known = self.list.iter_mut().filter(|one| one.is_of_whole_bits(at, bits));
+            match known.find(|one| one.field.named.is_none_or(|known| known == named)) {
+                Some(known) => known.field.named = Some(named),
                 None => {
-                    self.list.push((at, FieldConditions { bits, from: 0, set: None, except: None, named: Some(named) }))
+                    let field = FieldConditions { bits, from: 0, set: None, except: None, named: Some(named) };
+                    self.list.push(PlacedConditions { at, field });
                 }
             }
         }

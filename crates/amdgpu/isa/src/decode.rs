@@ -121,13 +121,15 @@ fn decode_first_candidate(subtarget: &'static Subtarget, bytes: &[u8; 20]) -> Op
 /// The first candidate after the leaf's own whose fixed bits match and which the processor has.
 #[inline(never)]
 fn next_candidate(subtarget: &'static Subtarget, leaf: u32, low: u64) -> Option<u16> {
-    let matches = |id: &u16| {
-        let entry = ENTRIES.get(usize::from(id & !SECOND_PASS));
-        entry.is_some_and(|entry| (low ^ entry.value) & entry.mask == 0)
-            && TableEntry::new(id & !SECOND_PASS).in_subtarget(subtarget)
-    };
+    let mut others = other_candidates(leaf).iter().copied();
     // Candidates of the second pass find their literals elsewhere.
-    other_candidates(leaf).iter().copied().find(matches).filter(|id| id & SECOND_PASS == 0)
+    others.find(|id| matches_candidate(*id, subtarget, low)).filter(|id| id & SECOND_PASS == 0)
+}
+
+fn matches_candidate(id: u16, subtarget: &'static Subtarget, low: u64) -> bool {
+    let entry = ENTRIES.get(usize::from(id & !SECOND_PASS));
+    entry.is_some_and(|entry| (low ^ entry.value) & entry.mask == 0)
+        && TableEntry::new(id & !SECOND_PASS).in_subtarget(subtarget)
 }
 
 /// The first 20 bytes as words, 0 past the end.
@@ -153,7 +155,7 @@ pub(crate) fn words_of_bytes(bytes: &[u8]) -> [u32; 5] {
 /// The reason why no candidate was taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CandidateMiss {
-    /// None matches.
+    /// The words match none of them.
     All,
     /// One matches, but bytes of it are missing.
     Bytes,
@@ -189,13 +191,19 @@ fn decode_words(subtarget: &'static Subtarget, words: &[u32; 5], have: usize) ->
 /// The combined meaning of the operands: 0 if they are plain values. Most instructions have at most two that matter.
 #[inline(always)]
 fn meaning_of_all(block: &CheckBlock, accept: usize, low: u64) -> u8 {
-    let one = |number: usize| {
-        let raw = (low >> (block.at[number] & 63)) as u16 & block.mask[number];
-        let place = accept + usize::from(block.set[number]) + usize::from(raw);
-        ACCEPT.get(place).copied().unwrap_or(meaning::NONE)
-    };
-    let meaning = one(0) | one(1);
-    if block.mask[2] == 0 { meaning } else { meaning | one(2) | one(3) }
+    let [first, second] = [0, 1].map(|number| operand_meaning(block, number, accept, low));
+    if block.mask[2] == 0 {
+        return first | second;
+    }
+    let [third, fourth] = [2, 3].map(|number| operand_meaning(block, number, accept, low));
+    first | second | third | fourth
+}
+
+#[inline(always)]
+fn operand_meaning(block: &CheckBlock, number: usize, accept: usize, low: u64) -> u8 {
+    let raw = (low >> (block.at[number] & 63)) as u16 & block.mask[number];
+    let place = accept + usize::from(block.set[number]) + usize::from(raw);
+    ACCEPT.get(place).copied().unwrap_or(meaning::NONE)
 }
 
 /// The instruction that the words form under a candidate.

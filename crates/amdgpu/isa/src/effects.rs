@@ -31,7 +31,7 @@ pub use flow::ControlFlow;
 pub use implicit::{ImplicitEffects, ImplicitSet};
 pub use iter::EffectIter;
 pub use memory::{CounterSet, MemoryAccess, Space, WaitCounter};
-pub(crate) use place::{NamedRegisters, half_piece, sized_by_fields};
+pub(crate) use place::{NamedField, NamedRegisters, half_piece, sized_by_fields};
 pub use visit::EffectReader;
 
 use crate::bank::BankRole;

@@ -80,13 +80,10 @@ fn special(raw: u8, dwords: u8, isa: Isa) -> SourceValue {
     let found = match dwords {
         1 => special32(raw, isa),
         2 => special64(raw, isa),
-        3 | 4 | 8 | 16 if raw == null_number(isa) => Some((Special::Null, dwords)),
+        3 | 4 | 8 | 16 if raw == null_number(isa) => Some(Reg::special(Special::Null, dwords)),
         _ => None,
     };
-    match found {
-        Some((special, count)) => SourceValue::Reg(Reg::special(special, count)),
-        None => SourceValue::Unknown,
-    }
+    found.map_or(SourceValue::Unknown, SourceValue::Reg)
 }
 
 /// The number of NULL: it was swapped with M0 in gfx11.
@@ -95,7 +92,7 @@ fn null_number(isa: Isa) -> u8 {
 }
 
 /// Registers of one dword.
-fn special32(raw: u8, isa: Isa) -> Option<(Special, u8)> {
+fn special32(raw: u8, isa: Isa) -> Option<Reg> {
     let special = match raw {
         102 => Special::FlatScratchLo,
         103 => Special::FlatScratchHi,
@@ -112,7 +109,7 @@ fn special32(raw: u8, isa: Isa) -> Option<(Special, u8)> {
         254 => Special::LdsDirect,
         _ => source_special(raw)?,
     };
-    Some((special, 1))
+    Some(Reg::special(special, 1))
 }
 
 /// Whether the number of the scratch base's high half means the whole base in a source of 64 bits: on gfx1250 from its
@@ -123,7 +120,7 @@ fn has_wide_scratch_base_high(isa: Isa) -> bool {
 }
 
 /// Registers of two dwords. Flags and constants keep their one dword.
-fn special64(raw: u8, isa: Isa) -> Option<(Special, u8)> {
+fn special64(raw: u8, isa: Isa) -> Option<Reg> {
     let special = match raw {
         102 => Special::FlatScratchLo,
         104 => Special::XnackMaskLo,
@@ -133,10 +130,10 @@ fn special64(raw: u8, isa: Isa) -> Option<(Special, u8)> {
         230 => Special::FlatScratchBaseLo,
         231 if has_wide_scratch_base_high(isa) => Special::FlatScratchBaseHi,
         235..=238 => source_special(raw)?,
-        239 | 251..=253 => return source_special(raw).map(|special| (special, 1)),
+        239 | 251..=253 => return source_special(raw).map(|special| Reg::special(special, 1)),
         _ => return None,
     };
-    Some((special, 2))
+    Some(Reg::special(special, 2))
 }
 
 /// Read-only registers that are the same in both widths.

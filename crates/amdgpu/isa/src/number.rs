@@ -97,34 +97,41 @@ pub(crate) fn write_decimal(out: &mut impl fmt::Write, value: u64) -> fmt::Resul
     write_digits(out, value, 10, "")
 }
 
-/// The text of a number below 65536 and its length.
+/// The letters of a number at the start of a block of `N` bytes.
+pub(crate) struct NumberBlock<const N: usize> {
+    pub(crate) letters: [u8; N],
+    pub(crate) len: usize,
+}
+
+/// The text of a number below 65536.
 #[inline]
-pub(crate) fn decimal_block(value: u16) -> ([u8; 8], usize) {
+pub(crate) fn decimal_block(value: u16) -> NumberBlock<8> {
     match NUMBERS.get(usize::from(value) * LINE..).and_then(|rest| rest.first_chunk::<LINE>()) {
         Some(line) => {
             let text = u64::from(u32::from_le_bytes(*line));
-            (text.to_le_bytes(), 1 + usize::from(value >= 10) + usize::from(value >= 100))
+            let len = 1 + usize::from(value >= 10) + usize::from(value >= 100);
+            NumberBlock { letters: text.to_le_bytes(), len }
         }
         None => decimal_digit_bytes(value),
     }
 }
 
-fn decimal_digit_bytes(mut value: u16) -> ([u8; 8], usize) {
+fn decimal_digit_bytes(mut value: u16) -> NumberBlock<8> {
     let mut text = 0u64;
-    let mut count = 0;
+    let mut len = 0;
     loop {
         text = text << 8 | u64::from(b'0' + (value % 10) as u8);
         value /= 10;
-        count += 1;
+        len += 1;
         if value == 0 {
-            return (text.to_le_bytes(), count);
+            return NumberBlock { letters: text.to_le_bytes(), len };
         }
     }
 }
 
-/// `0x` and the digits of a word, and the number of bytes.
+/// `0x` and the digits of a word.
 #[inline]
-pub(crate) fn hexadecimal_block(value: u32) -> ([u8; 16], usize) {
+pub(crate) fn hexadecimal_block(value: u32) -> NumberBlock<16> {
     const BYTES: u64 = 0x0101_0101_0101_0101;
     // The significant digits come first.
     let digits = 8 - (value | 1).leading_zeros() / 4;
@@ -135,10 +142,10 @@ pub(crate) fn hexadecimal_block(value: u32) -> ([u8; 16], usize) {
     let is_letter = (spread + 6 * BYTES) >> 4 & BYTES;
     let text = (spread + u64::from(b'0') * BYTES + is_letter * u64::from(b'a' - b'9' - 1)).swap_bytes();
     let text = u128::from(text) << 16 | u128::from(u16::from_le_bytes(*b"0x"));
-    (text.to_le_bytes(), 2 + digits as usize)
+    NumberBlock { letters: text.to_le_bytes(), len: 2 + digits as usize }
 }
 
-/// Hexadecimal with `0x`.
+/// Writes a number as hexadecimal with `0x`.
 pub(crate) fn write_hexadecimal(out: &mut impl fmt::Write, value: u64) -> fmt::Result {
     write_digits(out, value, 16, "0x")
 }
@@ -161,11 +168,11 @@ mod tests {
     #[test]
     fn blocks_hold_what_is_written() {
         for value in [0, 1, 9, 10, 15, 16, 0x7ff, 0xabc, 0x1000, 9999, 10000, 0xffff, 0x1_0000, 0xdead_beef, u32::MAX] {
-            let (text, len) = super::hexadecimal_block(value);
+            let super::NumberBlock { letters: text, len } = super::hexadecimal_block(value);
             assert_eq!(text[..len], *alloc::format!("{value:#x}").as_bytes());
         }
         for value in 0..=u16::MAX {
-            let (text, len) = super::decimal_block(value);
+            let super::NumberBlock { letters: text, len } = super::decimal_block(value);
             assert_eq!(text[..len], *alloc::format!("{value}").as_bytes());
         }
     }

@@ -15,25 +15,38 @@ const WORDS: usize = 32;
 const SGPRS: usize = 20;
 const VCC_HI: usize = Special::VccHi as usize;
 
-/// The position of a file's bits, in 64-bit words, and its number of registers.
-const fn bit_layout(file: RegFile) -> (usize, usize) {
+/// The bits of a file.
+struct FileLayout {
+    /// Their position in 64-bit words.
+    start: usize,
+    /// The number of registers.
+    registers: usize,
+}
+
+const fn bit_layout(file: RegFile) -> FileLayout {
     match file {
-        RegFile::Vgpr => (0, 1024),
-        RegFile::Agpr => (16, 256),
-        RegFile::Sgpr => (SGPRS, 128),
-        RegFile::Ttmp => (22, 16),
-        RegFile::Special => (23, 64),
+        RegFile::Vgpr => FileLayout { start: 0, registers: 1024 },
+        RegFile::Agpr => FileLayout { start: 16, registers: 256 },
+        RegFile::Sgpr => FileLayout { start: SGPRS, registers: 128 },
+        RegFile::Ttmp => FileLayout { start: 22, registers: 16 },
+        RegFile::Special => FileLayout { start: 23, registers: 64 },
     }
 }
 
-/// For each number of a file the first and last of its bits; for files whose registers are named individually
-/// the end is 0.
-pub(crate) const FILE_BITS: [(u16, u16); 8] = {
-    let mut all = [(0, 0); 8];
+/// The first bit of a file and the one after its last; the end is 0 for files whose registers are named individually.
+#[derive(Clone, Copy)]
+pub(crate) struct FileBits {
+    pub(crate) start: u16,
+    pub(crate) end: u16,
+}
+
+/// By the number of the file.
+pub(crate) const FILE_BITS: [FileBits; 8] = {
+    let mut all = [FileBits { start: 0, end: 0 }; 8];
     let mut number = 0;
     while number < FILES.len() - 1 {
-        let (start, registers) = bit_layout(FILES[number]);
-        all[FILES[number] as usize] = (start as u16 * 64, (start * 64 + registers) as u16);
+        let FileLayout { start, registers } = bit_layout(FILES[number]);
+        all[FILES[number] as usize] = FileBits { start: start as u16 * 64, end: (start * 64 + registers) as u16 };
         number += 1;
     }
     all
@@ -66,7 +79,7 @@ impl RegSet {
         let registers = match file {
             RegFile::Sgpr => 106,
             RegFile::Special => Special::ALL.len(),
-            _ => bit_layout(file).1,
+            _ => bit_layout(file).registers,
         };
         (0..registers).map(|index| Reg::new(file, index as u16, 1)).collect()
     }
@@ -111,7 +124,7 @@ impl RegSet {
         let (word, low, high) = bits(reg);
         self.words[word & 31] & low == low
             && self.words[(word + 1) & 31] & high == high
-            && usize::from(reg.index) + usize::from(reg.count) <= bit_layout(reg.file).1
+            && usize::from(reg.index) + usize::from(reg.count) <= bit_layout(reg.file).registers
     }
 
     /// Whether some 32-bit register of `reg` is in the set.
@@ -173,7 +186,7 @@ impl RegSet {
     /// One more than the highest register of a file in it, 0 without any. VCC is not a scalar register here.
     #[must_use]
     pub fn end_of(&self, file: RegFile) -> u16 {
-        let (start, registers) = bit_layout(file);
+        let FileLayout { start, registers } = bit_layout(file);
         let words = self.words.iter().enumerate().take(start + registers.div_ceil(64)).skip(start);
         let mut ends = words.filter_map(|(number, word)| {
             let is_upper_half = file == RegFile::Sgpr && number > SGPRS;
@@ -237,7 +250,7 @@ impl Reg {
 /// The word in which `reg` begins, its bits there and in the next word. A tuple has at most 32 registers.
 #[inline]
 fn bits(reg: Reg) -> (usize, u64, u64) {
-    let (start, registers) = bit_layout(reg.file);
+    let FileLayout { start, registers } = bit_layout(reg.file);
     let index = usize::from(reg.index);
     let named = reg.file == RegFile::Special;
     // VCC has the bits of s106 and s107. From M0 on, a register with a name has one bit, however wide it is read.
@@ -268,7 +281,7 @@ impl Iterator for Iter<'_> {
         let bit = self.left.trailing_zeros() as usize;
         self.left &= self.left - 1;
         FILES.into_iter().rev().find_map(|file| {
-            let (start, _) = bit_layout(file);
+            let FileLayout { start, .. } = bit_layout(file);
             let index = (self.word.checked_sub(start)? * 64 + bit) as u16;
             Some(match (file, index) {
                 (RegFile::Sgpr, 106..) => Reg::new(RegFile::Special, index - 106, 1),
@@ -290,7 +303,7 @@ mod tests {
     #[test]
     fn every_register_comes_back_alone() {
         for file in FILES {
-            let registers = if file == RegFile::Sgpr { 106 } else { bit_layout(file).1 as u16 };
+            let registers = if file == RegFile::Sgpr { 106 } else { bit_layout(file).registers as u16 };
             for index in 0..registers {
                 let one = reg(file, index, 1);
                 let set: RegSet = [one].into_iter().collect();

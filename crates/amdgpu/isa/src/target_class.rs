@@ -71,15 +71,16 @@ impl TargetClass {
         }
     }
 
-    /// The name that LLVM gives the class, for registers of `dwords` dwords: text, bits, text.
-    pub(crate) fn name(self, dwords: u8) -> (&'static str, Option<u16>, &'static str) {
+    /// The name that LLVM gives the class, for registers of `dwords` dwords.
+    pub(crate) fn name(self, dwords: u8) -> ClassName {
         let RegClass { name, .. } = self.class;
         let (vector, accumulation) = (self.class.holds_any(RegClass::VECTOR), self.holds_accumulation());
         let fixed = RegClass::SCALAR | RegClass::LOW_128 | RegClass::LOW_256 | RegClass::LDS;
         if self.class.holds_any(fixed) || name == "VGPR_16" {
             let stem = name.strip_suffix("_AlignTarget");
             let suffix = if aligns_tuples(self.isa) { "_Align2" } else { "" };
-            return stem.map_or((name, None, ""), |stem| (stem, None, suffix));
+            let plain = ClassName { stem: name, bits: None, suffix: "" };
+            return stem.map_or(plain, |stem| ClassName { stem, bits: None, suffix });
         }
         let stem = match (vector, accumulation, dwords) {
             (true, true, _) => "AV_",
@@ -88,8 +89,17 @@ impl TargetClass {
             (false, _, 1) => "AGPR_",
             (false, ..) => "AReg_",
         };
-        (stem, Some(u16::from(dwords) * 32), if dwords > 1 && self.even() { "_Align2" } else { "" })
+        let suffix = if dwords > 1 && self.even() { "_Align2" } else { "" };
+        ClassName { stem, bits: Some(u16::from(dwords) * 32), suffix }
     }
+}
+
+/// The parts of a class's name, in their order.
+pub(crate) struct ClassName {
+    pub(crate) stem: &'static str,
+    /// The size of its registers, where the name has it.
+    pub(crate) bits: Option<u16>,
+    pub(crate) suffix: &'static str,
 }
 
 /// Whether it is a half of the scratch base, which is a constant like the registers from NULL on.

@@ -15,7 +15,7 @@ impl Isa {
     }
 }
 
-/// See [`Isa::walk`].
+/// The instructions of a piece of code, see [`Isa::walk`].
 #[derive(Debug, Clone)]
 pub struct InstructionWalk<'a> {
     isa: Isa,

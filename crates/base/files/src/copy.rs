@@ -5,7 +5,7 @@
 //! parts, whatever the number of threads. Zeros become holes where that needs no scan (holes of the source) or a short
 //! one (small pieces). The files' positions are meaningless.
 
-use crate::input::InputFile;
+use crate::input::{InputFile, MappedPlace};
 use rustix::fs::{Advice, FallocateFlags, SeekFrom, copy_file_range, fadvise, fallocate, seek};
 use rustix::io::Errno;
 use std::fs::File;
@@ -31,37 +31,56 @@ pub(crate) fn put_all(file: &File, parts: &[CopyPart<'_>], sources: &[&InputFile
     let blocks: Vec<CopyPart<'_>> =
         parts.iter().flat_map(|(at, part)| (*at..).step_by(BLOCK).zip(part.chunks(BLOCK))).collect();
     is_read_anywhere(file);
-    let next = AtomicUsize::new(0);
-    let failed: Mutex<Option<(usize, io::Error)>> = Mutex::new(None);
-    let take = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some((at, block)) = blocks.get(index) else { return };
-            let Err(error) = put_block(file, *at, block, sources) else { continue };
-            // No thread takes further blocks; blocks taken by other threads precede this one, or fail with their own
-            // error.
-            next.store(blocks.len(), Ordering::Relaxed);
-            if let Ok(mut failed) = failed.lock()
-                && failed.as_ref().is_none_or(|(first, _)| index < *first)
-            {
-                *failed = Some((index, error));
-            }
-        }
-    };
+    let queue = BlockQueue { file, blocks, sources, next: AtomicUsize::new(0), failed: Mutex::new(None) };
     thread::scope(|scope| {
         // Where the system provides no more threads, fewer are used.
-        let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
-        (1..threads.min(blocks.len())).all(|_| more());
-        take();
+        (1..threads.min(queue.blocks.len()))
+            .all(|_| thread::Builder::new().spawn_scoped(scope, || queue.put_blocks()).is_ok());
+        queue.put_blocks();
     });
-    failed.into_inner().ok().flatten().map_or(Ok(()), |(_, error)| Err(error))
+    queue.failed.into_inner().ok().flatten().map_or(Ok(()), |failed| Err(failed.error))
+}
+
+/// Blocks that several threads write.
+struct BlockQueue<'q> {
+    file: &'q File,
+    blocks: Vec<CopyPart<'q>>,
+    sources: &'q [&'q InputFile],
+    /// The number of the next block that a thread takes.
+    next: AtomicUsize,
+    /// The first block that could not be written.
+    failed: Mutex<Option<FailedBlock>>,
+}
+
+struct FailedBlock {
+    index: usize,
+    error: io::Error,
+}
+
+impl BlockQueue<'_> {
+    /// Writes blocks until all are taken, or one has failed.
+    fn put_blocks(&self) {
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some((at, block)) = self.blocks.get(index) else { return };
+            let Err(error) = put_block(self.file, *at, block, self.sources) else { continue };
+            // No thread takes further blocks; blocks taken by other threads precede this one, or fail with their own
+            // error.
+            self.next.store(self.blocks.len(), Ordering::Relaxed);
+            if let Ok(mut failed) = self.failed.lock()
+                && failed.as_ref().is_none_or(|first| index < first.index)
+            {
+                *failed = Some(FailedBlock { index, error });
+            }
+        }
+    }
 }
 
 /// Writes a block at its offset and reads it back.
 pub(crate) fn put_block(file: &File, at: u64, block: &[u8], sources: &[&InputFile]) -> io::Result<()> {
     let place = sources.iter().find_map(|source| Some((source, source.place_of(block)?)));
     let mut rest = 0;
-    if let Some((_, (from, offset))) = place.filter(|_| block.len() >= WORTH_COPYING) {
+    if let Some((_, MappedPlace { file: from, offset })) = place.filter(|_| block.len() >= WORTH_COPYING) {
         let copied = copy_range(from, offset..offset + block.len() as u64, file, at)?;
         if copied == Copied::Nothing {
             return Ok(());

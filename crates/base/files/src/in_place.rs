@@ -37,7 +37,7 @@ pub fn open_to_change(path: &Path, output: &Path) -> Result<InputFile, Diagnosti
 /// The number of further names that a file has, where `output` replaces it: they keep the old content.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`].
+/// [`hotswap_report::codes::CANNOT_READ`] where a path cannot be examined.
 pub fn other_names(path: &Path, output: &Path) -> Result<u64, Diagnostic> {
     if input::is_stdin(path) || !is_same_place(path, output)? {
         return Ok(0);
@@ -66,7 +66,7 @@ fn open_locked(path: &Path, is_in_place: bool) -> io::Result<InputFile> {
 /// place, the file would be replaced without its lock and without a word about its other names.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`], [`hotswap_report::codes::CANNOT_WRITE`].
+/// [`hotswap_report::codes::CANNOT_READ`] or [`hotswap_report::codes::CANNOT_WRITE`] for the path that cannot be examined.
 pub fn is_same_place(one: &Path, other: &Path) -> Result<bool, Diagnostic> {
     // Equal paths need no answer of the system, which may fail.
     if one == other {

@@ -223,11 +223,12 @@ fn other_kind(meta: &Metadata) -> Option<&'static str> {
 /// The attributes of a file. A file system without them gives an empty list.
 fn attributes_of(path: &Path) -> io::Result<Vec<InodeAttribute>> {
     let list = read_whole(|room| rustix::fs::listxattr(path, room))?;
-    let read = |name: CString| {
-        let value = read_whole(|room| rustix::fs::getxattr(path, name.as_c_str(), room))?;
-        Ok(InodeAttribute { name, value: value.unwrap_or_default() })
-    };
-    attribute_names(&list.unwrap_or_default()).map(read).collect()
+    attribute_names(&list.unwrap_or_default()).map(|name| read_attribute(path, name)).collect()
+}
+
+fn read_attribute(path: &Path, name: CString) -> io::Result<InodeAttribute> {
+    let value = read_whole(|room| rustix::fs::getxattr(path, name.as_c_str(), room))?;
+    Ok(InodeAttribute { name, value: value.unwrap_or_default() })
 }
 
 fn attributes_of_file(file: &File) -> io::Result<Vec<InodeAttribute>> {

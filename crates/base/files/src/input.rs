@@ -101,18 +101,25 @@ impl InputFile {
     }
 
     /// The file and the part's offset in it, if the part is a slice of a mapped file.
-    pub(crate) fn place_of(&self, part: &[u8]) -> Option<(&File, u64)> {
+    pub(crate) fn place_of(&self, part: &[u8]) -> Option<MappedPlace<'_>> {
         match &self.0 {
-            InputStorage::Mapped(_, file) => Some((file, self.offset_of(part)?)),
+            InputStorage::Mapped(_, file) => Some(MappedPlace { file, offset: self.offset_of(part)? }),
             InputStorage::Read(_) => None,
         }
     }
 }
 
+/// A place in a mapped file.
+#[derive(Clone, Copy)]
+pub(crate) struct MappedPlace<'f> {
+    pub(crate) file: &'f File,
+    pub(crate) offset: u64,
+}
+
 /// Opens a file for reading it whole, without copying a regular one.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`], also where the file is absent.
 pub fn open_input(path: &Path) -> Result<InputFile, Diagnostic> {
     open_file(path).map_err(|error| cannot_read(path, &error))
 }
@@ -130,7 +137,7 @@ pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Diagnostic {
 /// As [`open`], where `-` is standard input. Input redirected from the start of a regular file is not copied either.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`], also where the file is absent.
 pub fn open_or_stdin(path: &Path) -> Result<InputFile, Diagnostic> {
     if !is_stdin(path) {
         return open_input(path);
@@ -186,7 +193,7 @@ mod tests {
         input.release(&bytes);
         input.release(&input[7..7]);
         assert!(input[..] == bytes);
-        assert_eq!(input.place_of(&input[9..20]).map(|(_, at)| at), Some(9));
+        assert_eq!(input.place_of(&input[9..20]).map(|place| place.offset), Some(9));
         assert!(input.place_of(&bytes).is_none());
         assert!(open_input(Path::new("/dev/null")).unwrap().is_empty());
     }

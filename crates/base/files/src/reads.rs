@@ -33,7 +33,7 @@ fn unless_absent<T>(path: &Path, found: io::Result<T>) -> Result<Option<T>, Diag
 /// The metadata of a file; `None` where nothing has that path.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] where the system does not say.
 pub fn find_metadata(path: &Path) -> Result<Option<Metadata>, Diagnostic> {
     unless_absent(path, fs::metadata(path))
 }
@@ -41,7 +41,7 @@ pub fn find_metadata(path: &Path) -> Result<Option<Metadata>, Diagnostic> {
 /// Whether something has that path.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] where the system does not say.
 pub fn is_there(path: &Path) -> Result<bool, Diagnostic> {
     find_metadata(path).map(|found| found.is_some())
 }
@@ -49,7 +49,7 @@ pub fn is_there(path: &Path) -> Result<bool, Diagnostic> {
 /// Whether that is a regular file.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] where the system does not say.
 pub fn is_regular(path: &Path) -> Result<bool, Diagnostic> {
     find_metadata(path).map(|found| found.is_some_and(|meta| meta.is_file()))
 }
@@ -71,7 +71,7 @@ pub fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
 /// The path without links; `None` where nothing has it.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] for any failure but its absence.
 pub fn resolve_path(path: &Path) -> Result<Option<PathBuf>, Diagnostic> {
     unless_absent(path, fs::canonicalize(path))
 }
@@ -79,7 +79,7 @@ pub fn resolve_path(path: &Path) -> Result<Option<PathBuf>, Diagnostic> {
 /// A regular file, open for reading; `None` where there is none.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] for any failure but its absence.
 pub fn open_regular(path: &Path) -> Result<Option<File>, Diagnostic> {
     if !is_regular(path)? {
         return Ok(None);

@@ -28,7 +28,7 @@ fn content_path(target: &Path) -> PathBuf {
 /// Refuses a file of which an earlier write in place was not completed.
 ///
 /// # Errors
-/// [`codes::UNFINISHED_WRITE`]; [`codes::CANNOT_READ`].
+/// [`codes::UNFINISHED_WRITE`] for such a file; [`codes::CANNOT_READ`] where the system does not say.
 pub fn check_finished(path: &Path) -> Result<(), Diagnostic> {
     let content = content_path(path);
     match fs::symlink_metadata(&content) {

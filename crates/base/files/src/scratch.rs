@@ -26,7 +26,7 @@ impl Scratch {
     /// Makes one in the directory of that output, or in that for temporary files.
     ///
     /// # Errors
-    /// [`codes::CANNOT_WRITE`].
+    /// [`codes::CANNOT_WRITE`] where it cannot be created.
     pub fn beside_output(output: &Path) -> Result<Self, Diagnostic> {
         // On file systems without unnamed files (FUSE, NFS, 9P), it gets a name that is removed at once.
         let file = tempfile::tempfile_in(directory_of(output)).or_else(|_| tempfile::tempfile());
@@ -37,7 +37,7 @@ impl Scratch {
     /// Makes one in the directory for temporary files: `TMPDIR`, or `/var/tmp`, which is on a disk where `/tmp` is in memory.
     ///
     /// # Errors
-    /// [`codes::CANNOT_WRITE`].
+    /// [`codes::CANNOT_WRITE`] where it cannot be created.
     pub fn temporary() -> Result<Self, Diagnostic> {
         let output = temporary_directory();
         let file = temporary_file().map_err(|error| cannot_write(&output, &error))?;
@@ -47,7 +47,7 @@ impl Scratch {
     /// Keeps the bytes; returns their range in [`Scratch::read`].
     ///
     /// # Errors
-    /// [`codes::CANNOT_WRITE`].
+    /// [`codes::CANNOT_WRITE`], for example without space.
     pub fn keep(&self, bytes: &[u8]) -> Result<Range<usize>, Diagnostic> {
         let start = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.file.write_all_at(bytes, start).map_err(|error| cannot_write(&self.output, &error))?;

@@ -45,7 +45,7 @@ impl ScratchDirectory {
     /// Makes one in the directory for temporary files.
     ///
     /// # Errors
-    /// As [`ScratchDirectory::new`].
+    /// As [`ScratchDirectory::new`], for that directory.
     pub fn temporary(prefix: &str) -> Result<Self, Diagnostic> {
         Self::new(&std::env::temp_dir(), prefix)
     }

@@ -10,29 +10,35 @@ use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 /// The results of `work` for each number below `count`, in order, from all cores; the calling thread is one of the workers.
 ///
 /// # Panics
-/// Where `work` does.
+/// Where `work` panics on some thread.
 pub fn on_all_cores<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let made: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(count));
-    let take = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return;
-            }
-            let result = work(index);
-            made.lock().expect("nothing panics under the lock").push((index, result));
-        }
-    };
+    let made: Mutex<Vec<NumberedResult<T>>> = Mutex::new(Vec::with_capacity(count));
     let workers = thread::available_parallelism().map_or(1, usize::from).min(count);
     thread::scope(|scope| {
-        let more = || Builder::new().spawn_scoped(scope, take).is_ok();
-        (1..workers).all(|_| more());
-        take();
+        (1..workers).all(|_| Builder::new().spawn_scoped(scope, || make_results(&next, count, &work, &made)).is_ok());
+        make_results(&next, count, &work, &made);
     });
     let mut made = made.into_inner().expect("nothing panics under the lock");
-    made.sort_by_key(|(index, _)| *index);
-    made.into_iter().map(|(_, result)| result).collect()
+    made.sort_by_key(|one| one.index);
+    made.into_iter().map(|one| one.result).collect()
+}
+
+struct NumberedResult<T> {
+    index: usize,
+    result: T,
+}
+
+/// Takes numbers below `count` until none is left, and adds their results.
+fn make_results<T>(next: &AtomicUsize, count: usize, work: &impl Fn(usize) -> T, made: &Mutex<Vec<NumberedResult<T>>>) {
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        if index >= count {
+            return;
+        }
+        let result = work(index);
+        made.lock().expect("nothing panics under the lock").push(NumberedResult { index, result });
+    }
 }
 
 /// The number of files that this process may have open at once.
@@ -103,7 +109,7 @@ impl<'scope, T: Send + 'scope, W: Fn() -> T + Sync> BackgroundTask<'scope, T, W>
         Builder::new().spawn_scoped(scope, work).map_or(Self::Deferred(work), Self::Running)
     }
 
-    /// Its result.
+    /// The result of the task, which runs now if it had no thread.
     ///
     /// # Errors
     /// The payload of its panic, where it ran on a thread.

@@ -18,7 +18,7 @@ pub mod words;
 
 pub use findings::{TextFinding, TextFindings, TextMark};
 pub use options::{CommandOption, Keyword, PLAN_OPTIONS, PlanOption, PlanValue};
-pub use plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair};
+pub use plan::{DeviceLinkAction, NamedChoice, NamesPolicy, Plan, Policy, RetargetPair};
 pub use store::{find_plan, load_plan, save_plan};
 pub use unit_plan::{
     UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION, UNIT_SYMBOL, add_unit_targets, join_plans, parse_unit_plans, unit_symbol,

@@ -43,7 +43,7 @@ pub struct PlanOption {
     /// Sets it, or adds to a list.
     ///
     /// # Errors
-    /// [`hotswap_report::codes::PLAN_SYNTAX`].
+    /// [`hotswap_report::codes::PLAN_SYNTAX`] for a value without a meaning.
     pub set: fn(&mut Plan, &str) -> Result<(), Diagnostic>,
     /// Takes its value from another plan.
     pub copy: fn(&mut Plan, &Plan),

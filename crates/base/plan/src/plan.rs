@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// The action when a requested target cannot be made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// The build fails.
+    /// The build fails with the reason.
     #[default]
     Error,
     /// The target is left out with a warning.
@@ -35,16 +35,35 @@ pub enum NamesPolicy {
     Derive,
 }
 
+/// A choice of the user, with its name in options and plans.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedChoice<C> {
+    pub word: &'static str,
+    pub choice: C,
+}
+
+const fn named_choice<C: Copy>(word: &'static str, choice: C) -> NamedChoice<C> {
+    NamedChoice { word, choice }
+}
+
 impl Policy {
     /// Every policy with its name.
-    pub const WORDS: [(&str, Self); 4] =
-        [("error", Self::Error), ("warn", Self::Warn), ("keep", Self::Keep), ("compile", Self::Compile)];
+    pub const WORDS: [NamedChoice<Self>; 4] = [
+        named_choice("error", Self::Error),
+        named_choice("warn", Self::Warn),
+        named_choice("keep", Self::Keep),
+        named_choice("compile", Self::Compile),
+    ];
 }
 
 impl NamesPolicy {
     /// Every policy with its name.
-    pub const WORDS: [(&str, Self); 4] =
-        [("compile", Self::Compile), ("error", Self::Error), ("warn", Self::Warn), ("derive", Self::Derive)];
+    pub const WORDS: [NamedChoice<Self>; 4] = [
+        named_choice("compile", Self::Compile),
+        named_choice("error", Self::Error),
+        named_choice("warn", Self::Warn),
+        named_choice("derive", Self::Derive),
+    ];
 }
 
 /// The action for kernels that have fewer registers than the functions need that they call.
@@ -62,7 +81,8 @@ pub enum DeviceLinkAction {
 
 impl DeviceLinkAction {
     /// Every action with its name; the default lacks one.
-    pub const WORDS: [(&str, Self); 3] = [("check", Self::Check), ("fix", Self::Fix), ("off", Self::Off)];
+    pub const WORDS: [NamedChoice<Self>; 3] =
+        [named_choice("check", Self::Check), named_choice("fix", Self::Fix), named_choice("off", Self::Off)];
 }
 
 /// A request to make the code object of one target from that of another.
@@ -243,8 +263,8 @@ fn is_processor_name(name: &str) -> bool {
 }
 
 /// The word of a policy.
-pub(crate) fn word_of<T: Copy + PartialEq>(words: &[(&'static str, T)], policy: T) -> &'static str {
-    words.iter().find(|(_, one)| *one == policy).map_or("", |(word, _)| word)
+pub(crate) fn word_of<T: Copy + PartialEq>(words: &[NamedChoice<T>], policy: T) -> &'static str {
+    words.iter().find(|one| one.choice == policy).map_or("", |one| one.word)
 }
 
 impl fmt::Display for RetargetPair {
@@ -263,10 +283,10 @@ impl FromStr for Policy {
     type Err = Diagnostic;
 
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
-        let found = Self::WORDS.iter().find(|(word, _)| *word == text);
+        let found = Self::WORDS.iter().find(|one| one.word == text);
         let unknown =
             || syntax_error(format!("`{text}` is no policy")).advise("the policies are error, warn, keep and compile");
-        found.map(|(_, policy)| *policy).ok_or_else(unknown)
+        found.map(|one| one.choice).ok_or_else(unknown)
     }
 }
 
@@ -280,8 +300,8 @@ impl FromStr for NamesPolicy {
     type Err = Diagnostic;
 
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
-        let found = Self::WORDS.iter().find(|(word, _)| *word == text);
-        found.map(|(_, policy)| *policy).ok_or_else(|| unknown_names_policy(text))
+        let found = Self::WORDS.iter().find(|one| one.word == text);
+        found.map(|one| one.choice).ok_or_else(|| unknown_names_policy(text))
     }
 }
 
@@ -300,8 +320,8 @@ impl FromStr for DeviceLinkAction {
     type Err = Diagnostic;
 
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
-        let found = Self::WORDS.iter().find(|(word, _)| *word == text);
-        found.map(|(_, action)| *action).ok_or_else(|| unknown_link_action(text))
+        let found = Self::WORDS.iter().find(|one| one.word == text);
+        found.map(|one| one.choice).ok_or_else(|| unknown_link_action(text))
     }
 }
 

@@ -19,7 +19,7 @@ fn file_name(hash: &str) -> String {
 /// Writes the plan's file into `directory` and returns its path.
 ///
 /// # Errors
-/// [`codes::CANNOT_WRITE`].
+/// [`codes::CANNOT_WRITE`] with the file.
 pub fn save_plan(plan: &Plan, directory: &Path) -> Result<PathBuf, Diagnostic> {
     let path = directory.join(file_name(&plan.hash()));
     let text = plan.canonical_text();

@@ -1,6 +1,6 @@
 //! The plan's canonical text, which its hash covers, and reading it.
 
-use crate::options::{PLAN_OPTIONS, PlanOption};
+use crate::options::PLAN_OPTIONS;
 use crate::plan::{Plan, syntax_error};
 use crate::{IDENTITY, VERSION};
 use hotswap_report::Diagnostic;
@@ -9,23 +9,28 @@ use sha2::{Digest, Sha256};
 const HEADER: &str = "hotswap-plan 1";
 /// The additional permission of `hotswap retarget`, which no option of a build grants.
 const NAMES: &str = "names";
-/// The place of its line in the plan's text, as [`PlanOption::rank`].
+/// The place of its line in the plan's text, as [`crate::options::PlanOption::rank`].
 const NAMES_RANK: u8 = 3;
+
+/// A line of the text, which is sorted by the ranks of lines.
+struct PlanLine {
+    rank: u8,
+    text: String,
+}
 
 impl Plan {
     /// The canonical text of this plan.
     pub fn canonical_text(&self) -> String {
-        let lines = |option: &PlanOption| {
-            let rank = option.rank;
-            let line = move |value: String| (rank, format!("{} {value}\n", option.line));
-            option.line_values(self).into_iter().map(line).collect::<Vec<_>>()
-        };
-        let mut all: Vec<(u8, String)> = PLAN_OPTIONS.iter().flat_map(lines).collect();
-        if self.unchecked_names {
-            all.push((NAMES_RANK, format!("allow {NAMES}\n")));
+        let mut all: Vec<PlanLine> = Vec::new();
+        for option in PLAN_OPTIONS {
+            let values = option.line_values(self).into_iter();
+            all.extend(values.map(|value| PlanLine { rank: option.rank, text: format!("{} {value}\n", option.line) }));
         }
-        all.sort_by_key(|(rank, _)| *rank);
-        all.into_iter().fold(format!("{HEADER}\n"), |text, (_, line)| text + &line)
+        if self.unchecked_names {
+            all.push(PlanLine { rank: NAMES_RANK, text: format!("allow {NAMES}\n") });
+        }
+        all.sort_by_key(|line| line.rank);
+        all.into_iter().fold(format!("{HEADER}\n"), |text, line| text + &line.text)
     }
 
     /// 16 hexadecimal digits over the canonical text, the version and the identity of HotSwap.

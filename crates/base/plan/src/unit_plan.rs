@@ -28,7 +28,7 @@ pub fn unit_symbol(object: &[u8]) -> String {
 /// The plans in a section; a partial link joins the sections of its units.
 ///
 /// # Errors
-/// [`hotswap_report::codes::PLAN_SYNTAX`]
+/// [`hotswap_report::codes::PLAN_SYNTAX`] where one cannot be read.
 pub fn parse_unit_plans(section: &str) -> Result<Vec<Plan>, Diagnostic> {
     let mut plans: Vec<Plan> = Vec::new();
     let mut lines = String::new();

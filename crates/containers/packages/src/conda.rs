@@ -10,8 +10,8 @@ use crate::archive_source::ArchiveSource;
 use crate::stopped_writer::StoppedWriter;
 use crate::tarball::rewrite_archive;
 use crate::{
-    AddedMember, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression, cannot_read,
-    cannot_write, damaged_package, hash, malformed_package, write_member, wrong_hash,
+    AddedMember, MemberChange, NewPackage, PackageChanges, PackageMember, TarCompression, cannot_read, cannot_write,
+    damaged_package, hash, malformed_package, write_member, wrong_hash,
 };
 use hotswap_report::limit::LimitedReader;
 use hotswap_report::{Diagnostic, codes};
@@ -62,7 +62,7 @@ struct CondaPart {
 
 pub(crate) fn run(
     input: File,
-    new: NewPackage<'_>,
+    new: Option<NewPackage<'_>>,
     scratch: &Path,
     changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
@@ -70,7 +70,7 @@ pub(crate) fn run(
     let (info, files) = (find(&parts, INFO)?, find(&parts, FILES)?);
     let mut list = PathList::read(&parts[info], scratch)?;
     list.rewrite_files(&mut parts[files], new.is_some(), scratch, changes)?;
-    let Some((file, _)) = new else { return Ok(()) };
+    let Some(NewPackage { file, .. }) = new else { return Ok(()) };
     list.rewrite_info(&mut parts[info], scratch)?;
     let mut writer = ZipWriter::new(StoppedWriter::new(file));
     for part in &parts {
@@ -206,20 +206,22 @@ impl PathList {
         changes: &mut PackageChanges<'_, '_>,
     ) -> Result<(), Diagnostic> {
         let (mut links, mut seen) = (Vec::new(), BTreeSet::new());
-        let mut change = |member: &PackageMember<'_>| {
-            self.check(member)?;
-            seen.insert(member.name.to_owned());
-            let change = (changes.change)(member)?;
-            self.note(member.name, &change)?;
-            Ok(change)
-        };
         let mut inner = changes.link.take();
-        let mut link = |link: &PackageLink<'_>| {
-            let change = inner.as_mut().map_or(Ok(MemberChange::Unchanged), |inner| inner(link))?;
-            links.push(SeenLink { name: link.name.to_owned(), target: link.target(), change: change.clone() });
-            Ok(change)
+        let mut checked = PackageChanges {
+            change: &mut |member| {
+                self.check(member)?;
+                seen.insert(member.name.to_owned());
+                let change = (changes.change)(member)?;
+                self.note(member.name, &change)?;
+                Ok(change)
+            },
+            link: Some(&mut |link| {
+                let change = inner.as_mut().map_or(Ok(MemberChange::Unchanged), |inner| inner(link))?;
+                links.push(SeenLink { name: link.name.to_owned(), target: link.target(), change: change.clone() });
+                Ok(change)
+            }),
+            added: changes.added,
         };
-        let mut checked = PackageChanges { change: &mut change, link: Some(&mut link), added: changes.added };
         let input = File::open(&files.path).map_err(|error| cannot_read(&error))?;
         let path = scratch.join("conda-files");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
@@ -270,23 +272,26 @@ impl PathList {
         if self.changed.is_empty() && self.added.is_empty() {
             return Ok(());
         }
-        let mut change = |member: &PackageMember<'_>| {
-            let text = match member.name {
-                PATHS => format!("{:#}\n", self.new_paths()),
-                NAMES => self.new_names(member)?,
-                _ => return Ok(MemberChange::Unchanged),
-            };
-            let path = scratch.join("conda-list");
-            fs::write(&path, text).map_err(|error| cannot_write(&error).in_entry(member.name))?;
-            Ok(MemberChange::Replaced(path))
-        };
         let input = File::open(&info.path).map_err(|error| cannot_read(&error))?;
         let path = scratch.join("conda-info");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
-        let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
+        let mut changes =
+            PackageChanges { change: &mut |member| self.change_list(member, scratch), link: None, added: &[] };
         rewrite_archive(&ArchiveSource::new(&input, compression(info)?), Some(&mut output), scratch, &mut changes)?;
         info.path = path;
         Ok(())
+    }
+
+    /// Writes a list of the package's files anew; other members stay.
+    fn change_list(&self, member: &PackageMember<'_>, scratch: &Path) -> Result<MemberChange, Diagnostic> {
+        let text = match member.name {
+            PATHS => format!("{:#}\n", self.new_paths()),
+            NAMES => self.new_names(member)?,
+            _ => return Ok(MemberChange::Unchanged),
+        };
+        let path = scratch.join("conda-list");
+        fs::write(&path, text).map_err(|error| cannot_write(&error).in_entry(member.name))?;
+        Ok(MemberChange::Replaced(path))
     }
 
     fn new_paths(&self) -> Value {

@@ -6,8 +6,8 @@
 use crate::archive_source::{ArchiveSource, PlainCopy};
 use crate::tarball::rewrite_archive;
 use crate::{
-    AddedContent, AddedMember, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression,
-    cannot_read, cannot_write, damaged_package, hash, malformed_package, signed_package, write_member, wrong_hash,
+    AddedContent, AddedMember, MemberChange, NewPackage, PackageChanges, PackageMember, TarCompression, cannot_read,
+    cannot_write, damaged_package, hash, malformed_package, signed_package, write_member, wrong_hash,
 };
 use hotswap_report::{Diagnostic, codes};
 use std::cell::Cell;
@@ -25,7 +25,7 @@ struct DebianPart {
 pub(crate) fn rewrite_debian(
     input: File,
     copy: PlainCopy<'_>,
-    new: NewPackage<'_>,
+    new: Option<NewPackage<'_>>,
     scratch: &Path,
     changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
@@ -40,7 +40,7 @@ pub(crate) fn rewrite_debian(
     let input = File::open(&parts[data].path).map_err(|error| cannot_read(&error))?;
     let source = ArchiveSource { input: &input, compression: compression_of_part(&parts[data])?, copy };
     sums.rewrite_data(&source, output.as_mut(), scratch, changes)?;
-    let Some((file, _)) = new else { return Ok(()) };
+    let Some(NewPackage { file, .. }) = new else { return Ok(()) };
     parts[data].path = path;
     sums.rewrite_control(&mut parts[control], scratch)?;
     let mut builder = ar::Builder::new(file);
@@ -191,46 +191,32 @@ impl Sums {
         changes: &mut PackageChanges<'_, '_>,
     ) -> Result<(), Diagnostic> {
         let mut seen = Vec::new();
-        let mut one = |member: &PackageMember<'_>| {
-            let old = hash::file_size(member.content)?;
-            // Files of a package that are configuration may lack a hash.
-            if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(member.name)) {
-                // Content of the copy was hashed when the copy was made.
-                if !source.is_kept() && *sum != hash::md5_of_file(member.content)? {
-                    return Err(wrong_hash(member.name, "md5sums"));
-                }
-                seen.push(member.name.to_owned());
-            }
-            let made = (changes.change)(member)?;
-            self.sizes[0] += old;
-            self.sizes[1] += match &made {
-                MemberChange::Unchanged => old,
-                MemberChange::Replaced(path) => hash::file_size(path)?,
-                MemberChange::Removed => 0,
-            };
-            match (&made, &mut self.sums) {
-                (MemberChange::Replaced(path), Some(sums)) if sums.contains_key(member.name) => {
-                    sums.insert(member.name.to_owned(), hash::md5_of_file(path)?);
-                }
-                (MemberChange::Removed, Some(sums)) => drop(sums.remove(member.name)),
-                _ => {}
-            }
-            Ok(made)
-        };
         let mut links = Vec::new();
         let mut inner = changes.link.as_mut();
-        let mut link = |link: &PackageLink<'_>| {
-            let change = inner.as_mut().map_or(Ok(MemberChange::Unchanged), |change| change(link))?;
-            links.push(ChangedLink {
-                name: link.name.to_owned(),
-                to: link.target().filter(|_| link.is_hard),
-                change: change.clone(),
-            });
-            Ok(change)
-        };
         let is_written = output.is_some();
         let output = output.map(|output| output as &mut dyn std::io::Write);
-        let mut checked = PackageChanges { change: &mut one, link: Some(&mut link), added: changes.added };
+        let mut checked = PackageChanges {
+            change: &mut |member| {
+                let old = hash::file_size(member.content)?;
+                // Content of the copy was hashed when the copy was made.
+                if self.has_checked_sum(member, source.is_kept())? {
+                    seen.push(member.name.to_owned());
+                }
+                let made = (changes.change)(member)?;
+                self.note_change(member.name, old, &made)?;
+                Ok(made)
+            },
+            link: Some(&mut |link| {
+                let change = inner.as_mut().map_or(Ok(MemberChange::Unchanged), |change| change(link))?;
+                links.push(ChangedLink {
+                    name: link.name.to_owned(),
+                    to: link.target().filter(|_| link.is_hard),
+                    change: change.clone(),
+                });
+                Ok(change)
+            }),
+            added: changes.added,
+        };
         rewrite_archive(source, output, scratch, &mut checked)?;
         for link in links {
             seen.push(link.name.clone());
@@ -242,6 +228,33 @@ impl Sums {
         }
         if is_written {
             self.note_added(changes.added)?;
+        }
+        Ok(())
+    }
+
+    /// Whether `md5sums` has the file, whose content must have that hash then. Files that are configuration may lack one.
+    fn has_checked_sum(&self, member: &PackageMember<'_>, is_kept: bool) -> Result<bool, Diagnostic> {
+        let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(member.name)) else { return Ok(false) };
+        if !is_kept && *sum != hash::md5_of_file(member.content)? {
+            return Err(wrong_hash(member.name, "md5sums"));
+        }
+        Ok(true)
+    }
+
+    /// Notes the hash and the size of a file that had `old` bytes before its change.
+    fn note_change(&mut self, name: &str, old: u64, made: &MemberChange) -> Result<(), Diagnostic> {
+        self.sizes[0] += old;
+        self.sizes[1] += match made {
+            MemberChange::Unchanged => old,
+            MemberChange::Replaced(path) => hash::file_size(path)?,
+            MemberChange::Removed => 0,
+        };
+        match (made, &mut self.sums) {
+            (MemberChange::Replaced(path), Some(sums)) if sums.contains_key(name) => {
+                sums.insert(name.to_owned(), hash::md5_of_file(path)?);
+            }
+            (MemberChange::Removed, Some(sums)) => drop(sums.remove(name)),
+            _ => {}
         }
         Ok(())
     }
@@ -279,10 +292,8 @@ impl Sums {
         Ok(())
     }
 
-    /// Writes the hashes and the size into the control part.
-    fn rewrite_control(&self, control: &mut DebianPart, scratch: &Path) -> Result<(), Diagnostic> {
-        let new_file = scratch.join("text");
-        let mut change = |member: &PackageMember<'_>| match (member.name, &self.sums) {
+    fn change_control_file(&self, member: &PackageMember<'_>, new_file: &Path) -> Result<MemberChange, Diagnostic> {
+        match (member.name, &self.sums) {
             ("md5sums", Some(sums)) => {
                 // The rows keep the order that they have in the file; new ones follow.
                 let text = fs::read_to_string(member.content).map_err(|error| damaged_package(&error))?;
@@ -290,14 +301,19 @@ impl Sums {
                 let old: BTreeSet<&str> = names.clone().collect();
                 let new = sums.keys().map(String::as_str).filter(|name| !old.contains(name));
                 let rows = names.chain(new).filter_map(|name| Some(format!("{}  {name}\n", sums.get(name)?)));
-                replace_with_text(&new_file, rows.collect())
+                replace_with_text(new_file, rows.collect())
             }
             ("control", _) => {
                 let text = fs::read_to_string(member.content).map_err(|error| damaged_package(&error))?;
-                replace_with_text(&new_file, self.with_size(&text))
+                replace_with_text(new_file, self.with_size(&text))
             }
             _ => Ok(MemberChange::Unchanged),
-        };
+        }
+    }
+
+    /// Writes the hashes and the size into the control part.
+    fn rewrite_control(&self, control: &mut DebianPart, scratch: &Path) -> Result<(), Diagnostic> {
+        let new_file = scratch.join("text");
         let input = File::open(&control.path).map_err(|error| cannot_read(&error))?;
         let path = scratch.join("control");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
@@ -305,7 +321,11 @@ impl Sums {
             &ArchiveSource::new(&input, compression_of_part(control)?),
             Some(&mut output),
             scratch,
-            &mut PackageChanges { change: &mut change, link: None, added: &[] },
+            &mut PackageChanges {
+                change: &mut |member| self.change_control_file(member, &new_file),
+                link: None,
+                added: &[],
+            },
         )?;
         control.path = path;
         Ok(())

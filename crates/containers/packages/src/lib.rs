@@ -61,13 +61,13 @@ pub enum PackageFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TarCompression {
     None,
-    /// `.gz`.
+    /// gzip, as in `.tar.gz`.
     Gzip,
-    /// `.bz2`.
+    /// bzip2, as in `.tar.bz2`.
     Bzip2,
-    /// `.xz`.
+    /// xz, as in `.tar.xz`.
     Xz,
-    /// `.zst`.
+    /// zstd, as in `.tar.zst`.
     Zstd,
 }
 
@@ -181,7 +181,7 @@ const USTAR: usize = 257;
 /// The format of a package; `None` for other files.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`codes::CANNOT_READ`] for a file that cannot be opened or read.
 pub fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic> {
     if file.as_os_str() == "-" {
         return Ok(None);
@@ -249,15 +249,15 @@ pub fn visit_package(
 /// As [`visit_package`], with the copy of its archive where there is one.
 ///
 /// # Errors
-/// As for [`visit_package`].
+/// As for [`visit_package`]; the copy must be readable, too.
 pub fn visit_source(
     source: PackageSource<'_>,
     see: &mut dyn FnMut(&PackageMember<'_>) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let PackageSource { file, format, copy } = source;
-    let mut change = |member: &PackageMember<'_>| see(member).map(|()| MemberChange::Unchanged);
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
-    let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
+    let mut changes =
+        PackageChanges { change: &mut |member| see(member).map(|()| MemberChange::Unchanged), link: None, added: &[] };
     let copy = copy.map_or(PlainCopy::Absent, PlainCopy::Kept);
     rewrite_format((file, format), copy, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
@@ -288,7 +288,7 @@ pub fn rewrite_package(
     let PackageSource { file, format, copy } = source;
     let copy = copy.map_or(PlainCopy::Absent, PlainCopy::Kept);
     hotswap_files::replace_written(output, file, |new| {
-        rewrite_format((file, format), copy, Some((new, output)), &scratch, &mut changes)
+        rewrite_format((file, format), copy, Some(NewPackage { file: new, path: output }), &scratch, &mut changes)
             .map_err(|error| error.in_file(file))?;
         // The new file does not have a name of its own yet.
         check(Path::new(&format!("/proc/self/fd/{}", new.as_raw_fd())))
@@ -299,13 +299,17 @@ pub fn rewrite_package(
     Ok(size)
 }
 
-/// The new package and its name.
-type NewPackage<'n> = Option<(&'n mut File, &'n Path)>;
+/// The package that is written.
+struct NewPackage<'n> {
+    file: &'n mut File,
+    /// The path of the output, whose name may have the build number of a wheel.
+    path: &'n Path,
+}
 
 fn rewrite_format(
     (file, format): (&Path, PackageFormat),
     copy: PlainCopy<'_>,
-    new: NewPackage<'_>,
+    new: Option<NewPackage<'_>>,
     scratch: &ScratchDirectory,
     changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {

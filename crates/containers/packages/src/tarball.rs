@@ -26,22 +26,25 @@ const NAME: u64 = 1 << 20;
 
 pub(crate) fn rewrite_tarball(
     source: &ArchiveSource<'_>,
-    new: NewPackage<'_>,
+    new: Option<NewPackage<'_>>,
     scratch: &Path,
     changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
-    let Some((file, _)) = new else { return rewrite_archive(source, None, scratch, changes) };
+    let Some(NewPackage { file, .. }) = new else { return rewrite_archive(source, None, scratch, changes) };
     if !has_list(source)? {
         return rewrite_archive(source, Some(file), scratch, changes);
     }
     let first = mtree::first_pass(scratch);
     let mut plain = File::create(&first).map_err(|error| cannot_write(&error))?;
     let listed = copy_noting(source.content()?, &mut plain, scratch, changes)?;
-    let mut change = |member: &PackageMember<'_>| match listed.is_empty() {
-        true => Ok(MemberChange::Unchanged),
-        false => listed.change_list(member, scratch),
+    let mut changes = PackageChanges {
+        change: &mut |member| match listed.is_empty() {
+            true => Ok(MemberChange::Unchanged),
+            false => listed.change_list(member, scratch),
+        },
+        link: None,
+        added: &[],
     };
-    let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
     let plain = File::open(&first).map_err(|error| cannot_write(&error))?;
     let plain = ArchiveSource::new(&plain, TarCompression::None);
     pack_archive(plain.content()?, source.compression, file, scratch, &mut changes)
@@ -72,18 +75,20 @@ fn copy_noting(
     let noted = RefCell::new(ListChanges::default());
     noted.borrow_mut().note_added(changes.added)?;
     let inner = &mut *changes.change;
-    let mut change = |member: &PackageMember<'_>| {
-        let change = inner(member)?;
-        noted.borrow_mut().note_change(member, &change)?;
-        Ok(change)
-    };
     let mut inner_link = changes.link.take();
-    let mut link = |link: &PackageLink<'_>| {
-        let change = inner_link.as_mut().map_or(Ok(MemberChange::Unchanged), |inner| inner(link))?;
-        noted.borrow_mut().note_link(link.name, &change)?;
-        Ok(change)
+    let mut noting = PackageChanges {
+        change: &mut |member| {
+            let change = inner(member)?;
+            noted.borrow_mut().note_change(member, &change)?;
+            Ok(change)
+        },
+        link: Some(&mut |link| {
+            let change = inner_link.as_mut().map_or(Ok(MemberChange::Unchanged), |inner| inner(link))?;
+            noted.borrow_mut().note_link(link.name, &change)?;
+            Ok(change)
+        }),
+        added: changes.added,
     };
-    let mut noting = PackageChanges { change: &mut change, link: Some(&mut link), added: changes.added };
     copy_archive(content, output, scratch, &mut noting)?;
     Ok(noted.into_inner())
 }
@@ -205,16 +210,28 @@ fn no_archive(error: &dyn std::fmt::Display) -> Diagnostic {
     Diagnostic::error(codes::NOT_FOUND, what).advise("decompress it first, and name the file in it")
 }
 
+/// An entry with a name or with other properties of the next one.
+struct ExtensionEntry {
+    header: Header,
+    data: Vec<u8>,
+}
+
+/// The file of the archive that added ones are like.
+struct FileModel {
+    name: String,
+    header: Header,
+}
+
 struct TarCopy<'t, 'c, 'm> {
     builder: Builder<&'t mut dyn Write>,
     /// Extension entries of the next one.
-    pending: Vec<(Header, Vec<u8>)>,
+    pending: Vec<ExtensionEntry>,
     /// The name that they give it.
     name: Option<String>,
     /// The target that they give it, where it is a link.
     link: Option<PathBuf>,
-    /// Name and header of the first file, for those that are added.
-    like: Option<(String, Header)>,
+    /// The first file, for those that are added.
+    like: Option<FileModel>,
     /// The directories that the archive has, without `./` and the last `/`.
     directories: BTreeSet<String>,
     /// The files that were left out.
@@ -262,7 +279,7 @@ impl TarCopy<'_, '_, '_> {
         }
         let content = self.scratch.join("member");
         write_member(&mut entry, &content).map_err(|error| error.in_entry(&name))?;
-        self.like.get_or_insert_with(|| (name.clone(), header.clone()));
+        self.like.get_or_insert_with(|| FileModel { name: name.clone(), header: header.clone() });
         match (self.changes.change)(&PackageMember { name: plain_name(&name), content: &content })? {
             MemberChange::Unchanged => self.append_file(header, &content, &name),
             MemberChange::Replaced(content) => self.append_file(header, &content, &name),
@@ -323,13 +340,13 @@ impl TarCopy<'_, '_, '_> {
                 }
             }
         }
-        self.pending.push((header, data));
+        self.pending.push(ExtensionEntry { header, data });
         Ok(())
     }
 
     /// Appends the files that the archive did not have, with the time and owner of its first file, and their directories.
     fn append_added(&mut self) -> Result<(), Diagnostic> {
-        let Some((first, header)) = self.like.take() else { return Ok(()) };
+        let Some(FileModel { name: first, header }) = self.like.take() else { return Ok(()) };
         let start = if first.starts_with("./") { "./" } else { "" };
         for added in self.changes.added {
             let parents: Vec<&Path> = Path::new(&added.name).ancestors().skip(1).collect();
@@ -361,7 +378,7 @@ impl TarCopy<'_, '_, '_> {
     }
 
     fn flush_pending(&mut self) -> Result<(), Diagnostic> {
-        for (header, data) in std::mem::take(&mut self.pending) {
+        for ExtensionEntry { header, data } in std::mem::take(&mut self.pending) {
             self.builder.append(&header, &data[..]).map_err(|error| cannot_write(&error))?;
         }
         Ok(())

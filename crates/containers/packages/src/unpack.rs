@@ -69,21 +69,24 @@ fn unpack_with_copy(
     // On the file system of the directory, so that a file only gets another name.
     let scratch = ScratchDirectory::new(directory.parent().unwrap_or(directory), "hotswap-package-")?;
     let mut links = Vec::new();
-    let mut change = |member: &PackageMember<'_>| {
-        let path = directory.join(path_inside(member.name)?);
-        let placed = parent_of(&path).and_then(|()| fs::hard_link(member.content, &path));
-        placed.map_err(|error| cannot_write(&error).in_entry(member.name))?;
-        Ok(MemberChange::Unchanged)
+    let mut changes = PackageChanges {
+        change: &mut |member| place_member(member, directory).map(|()| MemberChange::Unchanged),
+        link: Some(&mut |link| {
+            path_inside(link.name)?;
+            links.push(UnpackedLink::of_package(link));
+            Ok(MemberChange::Unchanged)
+        }),
+        added: &[],
     };
-    let mut note = |link: &PackageLink<'_>| {
-        path_inside(link.name)?;
-        links.push(UnpackedLink::of_package(link));
-        Ok(MemberChange::Unchanged)
-    };
-    let mut changes = PackageChanges { change: &mut change, link: Some(&mut note), added: &[] };
     rewrite_format((file, format), copy, None, &scratch, &mut changes).map_err(|error| error.in_file(file))?;
     make_links(directory, &links).map_err(|error| error.in_file(file))?;
     Ok(links)
+}
+
+fn place_member(member: &PackageMember<'_>, directory: &Path) -> Result<(), Diagnostic> {
+    let path = directory.join(path_inside(member.name)?);
+    let placed = parent_of(&path).and_then(|()| fs::hard_link(member.content, &path));
+    placed.map_err(|error| cannot_write(&error).in_entry(member.name))
 }
 
 /// Makes the hard links first.

@@ -24,7 +24,7 @@ const SIGNATURES: [&str; 2] = ["RECORD.jws", "RECORD.p7s"];
 
 pub(crate) fn rewrite_wheel(
     input: File,
-    new: NewPackage<'_>,
+    new: Option<NewPackage<'_>>,
     scratch: &Path,
     changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
@@ -37,7 +37,7 @@ pub(crate) fn rewrite_wheel(
     let record = WheelRecord::parse(&record).map_err(|error| error.in_entry(&record_name))?;
     let files = names.iter().filter(|name| !name.ends_with('/'));
     record.check_names(files.map(String::as_str))?;
-    let (file, name) = new.unzip();
+    let (file, name) = new.map(|new| (new.file, new.path)).unzip();
     let writer = file.map(|file| ZipWriter::new(StoppedWriter::new(file)));
     let build = name.and_then(build_number);
     let left = Charge::allowed_bytes(held);

@@ -3,8 +3,8 @@
 //! Invariants: every address of memory exists, so that arguments need not mean anything; what a launch writes is compared.
 //! Words that hold addresses of code are the same if they lead to the same code.
 
-use crate::memory::SeededMemory;
-use crate::object::{CheckedObject, OffsetMap};
+use crate::memory::{SeededMemory, WatchedWrite};
+use crate::object::{CheckedObject, CodeOffset, OffsetMap};
 use crate::pair::differing_words;
 use crate::random::{NumberTheme, Random, THEMES, mix_seed};
 use crate::report::{Difference, DifferingValue};
@@ -37,7 +37,7 @@ pub(crate) enum LaunchResult {
     Unordered,
     /// Lanes of the original store different values to one place by one instruction.
     Meeting,
-    /// They did not.
+    /// The ends, or what was written, differ.
     Different(Box<Difference>),
     /// It cannot be executed.
     Unchecked(String),
@@ -55,6 +55,12 @@ pub(crate) struct KernelPair<'a> {
     pub(crate) largest: u32,
     /// Lanes of a wave, if all of them must be on: products of matrices are not specified in other waves.
     pub(crate) full_wave: Option<u32>,
+}
+
+/// Work-items of a work-group, and of all of them.
+struct LaunchSizes {
+    workgroup: u32,
+    grid: u32,
 }
 
 /// A launch: sizes, arguments, modes.
@@ -102,7 +108,7 @@ impl KernelPair<'_> {
         let theme = THEMES[number as usize % THEMES.len()];
         // Code for many work-items is reached by nothing less, and by numbers of that size.
         let wide = number % 4 == 2;
-        let (workgroup, grid) = self.draw_sizes(&mut random, wide);
+        let LaunchSizes { workgroup, grid } = self.draw_sizes(&mut random, wide);
         let mut buffers = 0;
         let explicit = self.kernels[0].arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
         let arguments = explicit.map(|argument| match &*argument.value_kind {
@@ -134,37 +140,36 @@ impl KernelPair<'_> {
     /// instruction. Then it has a race, or waits for another wave, and neither order is the right one.
     fn depends_on_order(&self, drawn: &DrawnLaunch) -> bool {
         let memory = self.memories[0];
-        let words = || memory.written_addresses().into_iter().map(|address| (address, memory.word(address)));
-        let before: Vec<(u64, u64)> = words().collect();
+        let before = memory.written_words();
         let end = self.run_side(drawn, 0, &self.objects[0].other_order, None);
-        let is_unordered = matches!(end, Ok(Ok(_))) && !words().eq(before);
+        let is_unordered = matches!(end, Ok(Ok(_))) && memory.written_words() != before;
         // Those who ask for the first difference find the memory as it was.
         let _ = self.run_side(drawn, 0, self.device_for(drawn, 0), None);
         is_unordered
     }
 
-    /// Work-items of a work-group, and of all of them.
-    fn draw_sizes(&self, random: &mut Random, wide: bool) -> (u32, u32) {
+    fn draw_sizes(&self, random: &mut Random, wide: bool) -> LaunchSizes {
         let largest = self.largest.max(1);
         if let Some(lanes) = self.full_wave {
             let workgroup = random.choose_from(&[lanes, lanes, 2 * lanes]).min(largest);
-            return (workgroup, random.choose_from(&[1, 1, 2]) * workgroup);
+            return LaunchSizes { workgroup, grid: random.choose_from(&[1, 1, 2]) * workgroup };
         }
         if wide {
             let workgroup = largest.min(WIDE);
-            return (workgroup, random.choose_from(&[1, 2]) * workgroup);
+            return LaunchSizes { workgroup, grid: random.choose_from(&[1, 2]) * workgroup };
         }
         let workgroup = random.choose_from(&[32, 64, 33, 1, 96]).min(largest);
-        (workgroup, random.choose_from(&[workgroup, workgroup, 2 * workgroup, workgroup + 1, workgroup.div_ceil(2)]))
+        let grids = [workgroup, workgroup, 2 * workgroup, workgroup + 1, workgroup.div_ceil(2)];
+        LaunchSizes { workgroup, grid: random.choose_from(&grids) }
     }
 
-    /// Executes one side; `watch` is an address, and the write to it at which the launch ends.
+    /// Executes one side; the launch ends at the write that `watch` names.
     fn run_side(
         &self,
         drawn: &DrawnLaunch,
         side: usize,
         device: &EmulatedDevice,
-        watch: Option<(u64, u64)>,
+        watch: Option<WatchedWrite>,
     ) -> Result<LaunchEnd, String> {
         let (memory, kernel) = (self.memories[side], self.kernels[side]);
         device.meeting_stores.iter().for_each(|count| count.store(0, Ordering::Relaxed));
@@ -187,8 +192,8 @@ impl KernelPair<'_> {
         memory
             .preset_bytes(PACKET, &packet_bytes(&AqlDispatch { private_segment_size: 0, kernel_object: 0, ..packet }));
         self.set_modes(drawn, side);
-        if let Some((address, number)) = watch {
-            memory.watch_write(address, number);
+        if let Some(write) = watch {
+            memory.watch_write(write);
         }
         let dispatch = KernelDispatch { packet, packet_address: PACKET, queue_address: QUEUE, dispatch_id: 0 };
         Ok(run_dispatch(device, memory, &dispatch))
@@ -223,7 +228,7 @@ impl KernelPair<'_> {
 
     /// Where code of the first file is in the second one.
     fn new_address(&self, old: u64) -> Option<u64> {
-        let (section, offset) = self.objects[0].code_offset(old)?;
+        let CodeOffset { section, offset } = self.objects[0].code_offset(old)?;
         let map = self.maps.iter().find(|map| map.section.number as usize == section)?;
         Some(self.objects[1].memory_address(section, map.new_offset(offset)?))
     }
@@ -233,8 +238,7 @@ impl KernelPair<'_> {
         let modes = drawn.modes.map_or_else(String::new, |[rounding, denormals, overflow]| {
             format!(", rounding {rounding}, denormals {denormals}, overflow {overflow}")
         });
-        let hex = |bytes: &Vec<u8>| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let arguments: Vec<String> = drawn.arguments.iter().map(hex).collect();
+        let arguments: Vec<String> = drawn.arguments.iter().map(|bytes| hexadecimal_number(bytes)).collect();
         format!(
             "grid {}, work-group {}, arguments 0x{}, seed {:#x}{late}{modes}",
             drawn.grid,
@@ -259,12 +263,10 @@ impl KernelPair<'_> {
         let mut lanes = [None, None];
         let places = [0, 1].map(|side| {
             // A launch that cannot be repeated does not have a place.
-            let _ = self.run_side(drawn, side, self.device_for(drawn, side), Some((address, 0)));
-            let count = self.memories[side].watched_writes();
-            let fault = self
-                .run_side(drawn, side, self.device_for(drawn, side), Some((address, count)))
-                .ok()
-                .and_then(Result::err);
+            let device = self.device_for(drawn, side);
+            let _ = self.run_side(drawn, side, device, Some(WatchedWrite { address, number: 0 }));
+            let last = WatchedWrite { address, number: self.memories[side].watched_writes() };
+            let fault = self.run_side(drawn, side, device, Some(last)).ok().and_then(Result::err);
             lanes[side] = fault.as_ref().and_then(|fault| fault.place.lane);
             fault.map_or_else(Default::default, |fault| self.objects[side].code_place(fault.place.pc))
         });
@@ -280,6 +282,11 @@ impl KernelPair<'_> {
         let values = vec![DifferingValue { name: format!("{address:#x}"), start, end }];
         Difference { places, what, state: Self::describe_launch(drawn), values, ..Difference::default() }
     }
+}
+
+/// The digits of a little-endian number.
+fn hexadecimal_number(bytes: &[u8]) -> String {
+    bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn holds_code_address(address: &u64, pair: &KernelPair<'_>) -> bool {

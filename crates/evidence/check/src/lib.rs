@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The kernels, states and launches of a comparison.
 #[derive(Debug, Clone)]
 pub struct CheckOptions {
-    /// Only this kernel.
+    /// The only kernel to compare; `None` compares all of them.
     pub kernel: Option<String>,
     /// States of each changed instruction.
     pub states: u64,
@@ -86,12 +86,13 @@ pub fn compare_code_objects(before: &[u8], after: &[u8], options: &CheckOptions)
     Ok(CheckReport { processors, kernels, assumes: certificate.assumes.clone(), families })
 }
 
+fn kernel_names_of_object(object: &CheckedObject<'_>) -> BTreeSet<String> {
+    object.loaded.kernels.iter().map(|kernel| kernel.name.clone()).collect()
+}
+
 /// The kernels to compare.
 fn kernel_names(objects: [&CheckedObject<'_>; 2], options: &CheckOptions) -> Result<Vec<String>, Diagnostic> {
-    let of = |object: &CheckedObject<'_>| {
-        object.loaded.kernels.iter().map(|kernel| kernel.name.clone()).collect::<BTreeSet<_>>()
-    };
-    let [before, after] = objects.map(of);
+    let [before, after] = objects.map(kernel_names_of_object);
     if let Some(name) = &options.kernel {
         return match (before.contains(name), after.contains(name)) {
             (true, true) => Ok(vec![name.clone()]),
@@ -260,7 +261,7 @@ fn kernels_of(program: &SectionProgram<'_>, at: u32) -> BTreeSet<String> {
     let functions = &program.program.functions;
     let Some((number, _)) = program.program.function_at(at) else { return BTreeSet::new() };
     let (known, others) = program.reached_from(number);
-    let reaches = |kernel: usize| others || kernel == number || known.contains(&(kernel as u32));
-    let kernels = functions.iter().enumerate().filter(|(kernel, function)| function.is_kernel() && reaches(*kernel));
-    kernels.map(|(_, function)| program.program.name(function)).collect()
+    let kernels = functions.iter().enumerate().filter(|(_, function)| function.is_kernel());
+    let reaching = kernels.filter(|(kernel, _)| others || *kernel == number || known.contains(&(*kernel as u32)));
+    reaching.map(|(_, function)| program.program.name(function)).collect()
 }

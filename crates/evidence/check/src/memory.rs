@@ -29,10 +29,25 @@ struct MemoryState {
     given: HashMap<u64, u64>,
     /// Those that code has written.
     written: HashMap<u64, u64>,
-    /// A word, and the number of the write to it that is a fault.
-    tripwire: Option<(u64, u64)>,
+    /// The write that is a fault.
+    tripwire: Option<WatchedWrite>,
     /// Writes to that word so far.
     writes: u64,
+}
+
+/// A write to a word of 8 bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WatchedWrite {
+    pub(crate) address: u64,
+    /// Counts the writes to the word from 1; with 0 all of them are executed.
+    pub(crate) number: u64,
+}
+
+/// A word of 8 bytes that code has written.
+#[derive(PartialEq, Eq)]
+pub(crate) struct WrittenWord {
+    address: u64,
+    value: u64,
 }
 
 impl SeededMemory {
@@ -52,10 +67,10 @@ impl SeededMemory {
         (state.seed, state.theme, state.tripwire, state.writes) = (seed, Some(theme), None, 0);
     }
 
-    /// The write number `number` to a word, from 1, becomes a fault; with 0 they are only counted.
-    pub(crate) fn watch_write(&self, address: u64, number: u64) {
+    /// That write becomes a fault; with the number 0 the writes to the word are only counted.
+    pub(crate) fn watch_write(&self, write: WatchedWrite) {
         let mut state = self.lock_state();
-        (state.tripwire, state.writes) = (Some((address & !7, number)), 0);
+        (state.tripwire, state.writes) = (Some(WatchedWrite { address: write.address & !7, ..write }), 0);
     }
 
     /// Writes to the watched word so far.
@@ -68,6 +83,12 @@ impl SeededMemory {
         let mut all: Vec<u64> = self.lock_state().written.keys().copied().collect();
         all.sort_unstable();
         all
+    }
+
+    /// The words that were written, in the order of their addresses.
+    pub(crate) fn written_words(&self) -> Vec<WrittenWord> {
+        let addresses = self.written_addresses().into_iter();
+        addresses.map(|address| WrittenWord { address, value: self.word(address) }).collect()
     }
 
     /// The word of 8 bytes at a multiple of 8.
@@ -123,10 +144,10 @@ impl MemoryState {
     }
 
     fn set(&mut self, address: u64, word: u64) -> Result<(), MemoryFault> {
-        if let Some((watched, number)) = self.tripwire.filter(|(watched, _)| *watched == address) {
+        if let Some(watched) = self.tripwire.filter(|watched| watched.address == address) {
             self.writes += 1;
-            if self.writes == number {
-                return Err(MemoryFault { address: watched, size: 8, is_write: true });
+            if self.writes == watched.number {
+                return Err(MemoryFault { address: watched.address, size: 8, is_write: true });
             }
         }
         self.written.insert(address, word);
@@ -199,7 +220,7 @@ mod tests {
         assert_eq!(one.written_addresses(), [0, 0xffff_ffff_ffff_fff8]);
         assert_eq!(one.update_u32(4, &mut |old| old ^ 5), Ok((other.word(0) >> 32) as u32));
         assert_eq!(one.word(0) ^ other.word(0) & !0xff, 5 << 32 | 3);
-        other.watch_write(0x1008, 2);
+        other.watch_write(WatchedWrite { address: 0x1008, number: 2 });
         assert!(other.write(0x1008, &[0]).is_ok() && other.write(0x100f, &[0, 0]).is_err());
     }
 }

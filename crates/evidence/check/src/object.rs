@@ -6,7 +6,7 @@ use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, SourceLines, certificate_note};
 use hotswap_emulator::{DeviceMemory, EmulatedDevice, LoadedObject, SparseMemory};
 use hotswap_isa::{Flag, Isa, Target};
-use hotswap_report::{Certificate, Diagnostic, SectionCertificate, codes};
+use hotswap_report::{Certificate, Diagnostic, MapRun, SectionCertificate, codes};
 use std::sync::atomic::AtomicU64;
 
 pub(crate) struct CheckedObject<'a> {
@@ -38,16 +38,9 @@ impl<'a> CheckedObject<'a> {
         let mut memory = SparseMemory::new();
         let loaded = LoadedObject::load(bytes, &mut memory)?;
         let name = loaded.processor;
-        let refused = || Diagnostic::error(codes::NOT_CHECKED, format!("code for {name} cannot be executed"));
-        let device = || {
-            let mut device = EmulatedDevice::new(name).map_err(|_| refused())?;
-            (device.threads, device.instruction_budget, device.uninterpreted) = (1, Some(BUDGET), true);
-            device.meeting_stores = Some(AtomicU64::new(0));
-            Ok::<_, Diagnostic>(device)
-        };
-        let (device, mut late_device, mut other_order) = (device()?, device()?, device()?);
+        let (device, mut late_device, mut other_order) = (new_device(name)?, new_device(name)?, new_device(name)?);
         (late_device.late_completion, other_order.turn) = (true, 1);
-        let isa = Isa::new(Target::find(name).ok_or_else(refused)?);
+        let isa = Isa::new(Target::find(name).ok_or_else(|| unknown_processor_error(name))?);
         let memory = copy_image(&memory);
         let lines = SourceLines::read(bytes);
         Ok(Self { parsed, image, loaded, memory, device, late_device, other_order, isa, lines })
@@ -59,11 +52,11 @@ impl<'a> CheckedObject<'a> {
     }
 
     /// The section of code and the offset in it of an address in memory.
-    pub(crate) fn code_offset(&self, address: u64) -> Option<(usize, u32)> {
+    pub(crate) fn code_offset(&self, address: u64) -> Option<CodeOffset> {
         let places = self.image.sections.iter().zip(&self.loaded.sections);
         places.enumerate().find_map(|(number, (section, start))| {
             let offset = address.checked_sub(*start).filter(|offset| section.is_code() && *offset < section.size)?;
-            Some((number, offset as u32))
+            Some(CodeOffset { section: number, offset: offset as u32 })
         })
     }
 
@@ -91,17 +84,16 @@ impl<'a> CheckedObject<'a> {
     /// A place for people.
     pub(crate) fn code_place(&self, address: u64) -> CodePlace {
         let found = self.code_offset(address);
-        let inst = found
-            .and_then(|(section, offset)| self.isa.decode(self.section_code(section).get(offset as usize..)?).ok());
+        let inst = found.and_then(|at| self.isa.decode(self.section_code(at.section).get(at.offset as usize..)?).ok());
         // In a relocatable file, an address is the offset in its section.
         let in_file = match found {
-            Some((section, offset)) => self.image.sections[section].address.wrapping_add(u64::from(offset)),
+            Some(at) => self.image.sections[at.section].address.wrapping_add(u64::from(at.offset)),
             None => address.wrapping_sub(self.loaded.delta),
         };
         CodePlace {
             address: in_file,
             mnemonic: inst.map_or_else(String::new, |inst| inst.mnemonic().to_owned()),
-            line: found.and_then(|(section, offset)| self.lines.line_at(section, u64::from(offset))),
+            line: found.and_then(|at| self.lines.line_at(at.section, u64::from(at.offset))),
         }
     }
 
@@ -121,6 +113,25 @@ impl<'a> CheckedObject<'a> {
     }
 }
 
+/// A place in a section of code.
+#[derive(Clone, Copy)]
+pub(crate) struct CodeOffset {
+    pub(crate) section: usize,
+    pub(crate) offset: u32,
+}
+
+/// A device that executes within the budget and counts stores of lanes that meet.
+fn new_device(name: &'static str) -> Result<EmulatedDevice, Diagnostic> {
+    let mut device = EmulatedDevice::new(name).map_err(|_| unknown_processor_error(name))?;
+    (device.threads, device.instruction_budget, device.uninterpreted) = (1, Some(BUDGET), true);
+    device.meeting_stores = Some(AtomicU64::new(0));
+    Ok(device)
+}
+
+fn unknown_processor_error(name: &str) -> Diagnostic {
+    Diagnostic::error(codes::NOT_CHECKED, format!("code for {name} cannot be executed"))
+}
+
 fn copy_image(memory: &SparseMemory) -> MemoryImage {
     let range = memory.ranges().next().unwrap_or_default();
     let mut bytes = vec![0; (range.end - range.start) as usize];
@@ -133,35 +144,35 @@ fn copy_image(memory: &SparseMemory) -> MemoryImage {
 
 /// New offsets of old ones, according to a certificate. Nothing of it is trusted: a wrong one makes a comparison fail.
 pub(crate) struct OffsetMap<'c> {
-    points: Vec<(u32, u32)>,
+    points: Vec<MapRun>,
     pub(crate) section: &'c SectionCertificate,
 }
 
 impl<'c> OffsetMap<'c> {
     pub(crate) fn new(section: &'c SectionCertificate) -> Self {
-        let after = section.sites.iter().map(|site| (site.old + site.old_size, site.new.end));
-        let mut points: Vec<(u32, u32)> = std::iter::once((0, 0)).chain(after).collect();
-        points.extend(section.runs.iter().map(|run| (run.old, run.new)));
+        let after = section.sites.iter().map(|site| MapRun { old: site.old + site.old_size, new: site.new.end });
+        let mut points: Vec<MapRun> = std::iter::once(MapRun { old: 0, new: 0 }).chain(after).collect();
+        points.extend(section.runs.iter().copied());
         // Of two points of one offset the later one holds: a run that begins at the end of a site.
-        points.sort_by_key(|(old, _)| *old);
+        points.sort_by_key(|point| point.old);
         Self { points, section }
     }
 
     /// The new offset of the code at an old one.
     pub(crate) fn new_offset(&self, old: u32) -> Option<u32> {
         let sites = &self.section.sites;
-        let found = self.points.partition_point(|point| point.0 <= old).checked_sub(1)?;
-        let (from, to) = self.points[found];
+        let found = self.points.partition_point(|point| point.old <= old).checked_sub(1)?;
+        let point = &self.points[found];
         let inside = sites[..sites.partition_point(|site| site.old < old)].last();
         let is_inside = inside.is_some_and(|site| old < site.old + site.old_size);
-        if is_inside { None } else { to.checked_add(old - from) }
+        if is_inside { None } else { point.new.checked_add(old - point.old) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_report::{MapRun, SiteCertificate};
+    use hotswap_report::SiteCertificate;
 
     #[test]
     fn offsets_follow_sites_and_runs() {

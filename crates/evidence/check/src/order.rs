@@ -27,10 +27,9 @@ impl PairAccess {
         let Some(OperandValue::Reg(address)) = inst.operand(isa, Name::Addr).filter(|_| is_pair) else { return None };
         let size = if name.ends_with("b64") { 8 } else { 4 };
         let unit = if name.contains("stride64") { 64 * size } else { size };
-        let offset = |name| inst.raw(name).unwrap_or(0) as u32 * unit;
         Some(Self {
             address,
-            offsets: [offset(Name::Offset0), offset(Name::Offset1)],
+            offsets: [Name::Offset0, Name::Offset1].map(|name| inst.raw(name).unwrap_or(0) as u32 * unit),
             size,
             stores: !name.starts_with("ds_load"),
         })
@@ -65,13 +64,13 @@ impl PairAccess {
     fn lanes_meet(&self, machine: &SnippetMachine<'_>) -> bool {
         let register = self.address_register(machine.banks());
         let exec = machine.exec();
-        let mut stored: Vec<(u32, usize)> = Vec::new();
+        let mut stored: Vec<StoredElement> = Vec::new();
         for lane in (0..32 * machine.halves()).filter(|lane| exec >> lane & 1 != 0) {
             let base = machine.vector(register, lane / 32)[lane % 32];
-            stored.extend(self.offsets.map(|offset| (base.wrapping_add(offset), lane)));
+            stored.extend(self.offsets.map(|offset| StoredElement { start: base.wrapping_add(offset), lane }));
         }
         stored.sort_unstable();
-        stored.iter().enumerate().any(|one| meets_other_lane(one, self, &stored))
+        (0..stored.len()).any(|at| meets_other_lane(at, self, &stored))
     }
 }
 
@@ -82,9 +81,17 @@ fn accesses_stay_together(base: u32, access: &PairAccess, end: u64) -> bool {
     all || none
 }
 
+/// The address of an element that a lane stores.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct StoredElement {
+    start: u32,
+    lane: usize,
+}
+
 /// Elements of one size: if two of them meet, two that are next to each other in this order do, or all between
 /// them belong to one lane.
-fn meets_other_lane((at, (start, lane)): (usize, &(u32, usize)), access: &PairAccess, stored: &[(u32, usize)]) -> bool {
-    let after = stored[at + 1..].iter().take_while(|(next, _)| next - start < access.size);
-    { after }.any(|(_, other)| other != lane)
+fn meets_other_lane(at: usize, access: &PairAccess, stored: &[StoredElement]) -> bool {
+    let one = &stored[at];
+    let after = stored[at + 1..].iter().take_while(|next| next.start - one.start < access.size);
+    { after }.any(|other| other.lane != one.lane)
 }

@@ -24,7 +24,7 @@ pub(crate) struct PairPlan {
     /// Registers that either side reads or writes.
     pub(crate) touched: Vec<Reg>,
     /// Registers that are dead afterwards, and in which lanes.
-    pub(crate) dead: Vec<(Reg, DeadLanes)>,
+    pub(crate) dead: Vec<DeadRegister>,
     /// Offsets of dwords of scratch that hold spilled registers.
     pub(crate) slots: Vec<u32>,
     /// Bank modes to choose from.
@@ -40,6 +40,13 @@ pub(crate) struct PairPlan {
     /// System SGPRs of a kernel's entry that are elsewhere on the side after.
     pub(crate) moved: Vec<MovedSgpr>,
     pub(crate) seed: u64,
+}
+
+/// A register that is not read afterwards, in these lanes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeadRegister {
+    pub(crate) reg: Reg,
+    pub(crate) lanes: DeadLanes,
 }
 
 /// A system SGPR: its register in the file before and in the file after.
@@ -60,17 +67,23 @@ pub(crate) struct MachinePair<'a> {
     mode: u32,
 }
 
+/// A vector register that differs in a lane.
+struct DifferingLane {
+    register: u16,
+    lane: usize,
+}
+
 impl<'a> MachinePair<'a> {
     pub(crate) fn new(
         objects: [&'a CheckedObject<'a>; 2],
         memories: [&'a SeededMemory; 2],
         plan: &'a PairPlan,
     ) -> Self {
-        let machine = |side: usize| SnippetMachine::new(&objects[side].device, memories[side], &plan.shape);
+        let sides = [0, 1].map(|side: usize| SnippetMachine::new(&objects[side].device, memories[side], &plan.shape));
         let mut random = Random::new(plan.seed);
         let lds = random_byte_vector(plan.shape.lds, &mut random);
         let scratch = random_byte_vector(plan.shape.scratch as usize * plan.shape.lanes, &mut random);
-        Self { sides: [machine(0), machine(1)], memories, plan, lds, scratch, exec: 0, mode: 0 }
+        Self { sides, memories, plan, lds, scratch, exec: 0, mode: 0 }
     }
 
     /// Sets both to state `number`.
@@ -165,21 +178,21 @@ impl<'a> MachinePair<'a> {
     /// The lanes in which a vector register has to be the same.
     fn lanes_of(&self, register: u16) -> u64 {
         let reg = Reg::new(RegFile::Vgpr, register, 1);
-        match self.plan.dead.iter().find(|(dead, _)| *dead == reg) {
-            Some((_, DeadLanes::InAllLanes)) => 0,
-            Some((_, DeadLanes::InActiveLanes)) => !self.exec,
+        match self.plan.dead.iter().find(|dead| dead.reg == reg) {
+            Some(DeadRegister { lanes: DeadLanes::InAllLanes, .. }) => 0,
+            Some(DeadRegister { lanes: DeadLanes::InActiveLanes, .. }) => !self.exec,
             None => u64::MAX,
         }
     }
 
     /// The first difference between the ends of both.
     pub(crate) fn find_difference(&self, number: u64) -> Option<String> {
-        let scalars = scalar_registers().filter(|reg| !self.plan.dead.iter().any(|(dead, _)| dead == reg));
+        let scalars = scalar_registers().filter(|reg| !is_planned_dead(reg, self.plan));
         if let Some(reg) = { scalars }.find(|one| differs_outside_return(one, self)) {
             let [before, after] = scalar_on_both_sides(reg, self).map(Option::unwrap_or_default);
             return Some(format!("{reg} is {before:#x} before and {after:#x} after"));
         }
-        if let Some((register, lane)) = self.differing_vector(number) {
+        if let Some(DifferingLane { register, lane }) = self.differing_vector(number) {
             let [before, after] = self.lane_values(register, lane);
             return Some(format!("v{register} in lane {lane} is {before:#x} before and {after:#x} after"));
         }
@@ -188,11 +201,13 @@ impl<'a> MachinePair<'a> {
 
     /// Whether a scalar register is the lower half of the return address on both sides.
     fn is_return(&self, reg: Reg) -> bool {
-        let pair = |side: usize| {
-            let half = |index| self.sides[side].scalar(Reg { index, ..reg }).unwrap_or_default();
-            u64::from(half(reg.index)) | u64::from(half(reg.index + 1)) << 32
-        };
-        reg.file == RegFile::Sgpr && [0, 1].map(pair) == self.plan.returns
+        reg.file == RegFile::Sgpr && [0, 1].map(|side| self.scalar_pair(side, reg)) == self.plan.returns
+    }
+
+    fn scalar_pair(&self, side: usize, lower: Reg) -> u64 {
+        let [low, high] = [lower.index, lower.index + 1]
+            .map(|index| self.sides[side].scalar(Reg { index, ..lower }).unwrap_or_default());
+        u64::from(low) | u64::from(high) << 32
     }
 
     fn differing_rest(&self) -> Option<String> {
@@ -234,13 +249,13 @@ impl<'a> MachinePair<'a> {
         [0, 1].map(|side| self.sides[side].vector(register, lane / 32)[lane % 32])
     }
 
-    fn differing_vector(&self, number: u64) -> Option<(u16, usize)> {
+    fn differing_vector(&self, number: u64) -> Option<DifferingLane> {
         let whole = number % WHOLE == WHOLE - 1;
         let named = self.plan.touched.iter().filter(|reg| reg.file == RegFile::Vgpr).map(|reg| reg.index);
         let all = 0..if whole { self.plan.shape.vectors } else { 0 };
         let here =
             |register: u16| (register < self.plan.shape.vectors).then(|| self.differing_lane(register)).flatten();
-        named.chain(all).find_map(|register| Some((register, here(register)?)))
+        named.chain(all).find_map(|register| Some(DifferingLane { register, lane: here(register)? }))
     }
 
     fn differing_lane(&self, register: u16) -> Option<usize> {
@@ -267,16 +282,15 @@ impl<'a> MachinePair<'a> {
     /// The registers that either side names, at the start and at both ends: those that differ first.
     pub(crate) fn differing_values(&mut self, number: u64) -> Vec<DifferingValue> {
         let lane =
-            self.differing_vector(number).map_or_else(|| self.exec.trailing_zeros() as usize % 32, |(_, lane)| lane);
+            self.differing_vector(number).map_or_else(|| self.exec.trailing_zeros() as usize % 32, |one| one.lane);
         let named: Vec<Reg> = self.plan.touched.clone();
         let ends: Vec<[u64; 2]> = named.iter().map(|reg| self.register_values(*reg, lane)).collect();
         self.prepare_state(number);
-        let value = |(reg, end): (&Reg, &[u64; 2])| DifferingValue {
-            name: if reg.file == RegFile::Vgpr { format!("{reg}, lane {lane}") } else { reg.to_string() },
-            start: self.register_values(*reg, lane)[0],
-            end: *end,
-        };
-        let mut values: Vec<DifferingValue> = named.iter().zip(&ends).map(value).collect();
+        let mut values = Vec::new();
+        for (reg, end) in named.into_iter().zip(ends) {
+            let name = if reg.file == RegFile::Vgpr { format!("{reg}, lane {lane}") } else { reg.to_string() };
+            values.push(DifferingValue { name, start: self.register_values(reg, lane)[0], end });
+        }
         values.sort_by_key(|value| value.end[0] == value.end[1]);
         values.truncate(LISTED);
         values
@@ -312,7 +326,7 @@ fn differs_outside_return(reg: &Reg, pair: &MachinePair<'_>) -> bool {
 }
 
 fn is_planned_dead(reg: &Reg, plan: &PairPlan) -> bool {
-    plan.dead.iter().any(|(dead, _)| dead == reg)
+    plan.dead.iter().any(|dead| dead.reg == *reg)
 }
 
 fn is_scratch_slot_byte(at: usize, plan: &PairPlan, size: usize) -> bool {

@@ -53,7 +53,7 @@ const SPECIAL: [u32; 32] = [
 pub(crate) enum NumberTheme {
     /// All of the others.
     Mixed,
-    /// Any 32 bits.
+    /// Any 32 bits, all equally likely.
     Uniform,
     Special,
     /// Small ones, as addresses of LDS and counts are.

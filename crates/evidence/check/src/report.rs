@@ -75,7 +75,7 @@ pub struct CodePlace {
 pub struct DifferingValue {
     /// Register and lane, or address.
     pub name: String,
-    /// At the start.
+    /// Its value at the start, which both sides share.
     pub start: u64,
     /// At the end, by both.
     pub end: [u64; 2],
@@ -100,7 +100,7 @@ impl fmt::Display for CodePlace {
 }
 
 impl Difference {
-    /// One line.
+    /// The difference in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         let [before, after] = &self.places;

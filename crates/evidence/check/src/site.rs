@@ -6,7 +6,7 @@
 use crate::memory::SeededMemory;
 use crate::object::{CheckedObject, OffsetMap};
 use crate::order::PairAccess;
-use crate::pair::{MachinePair, MovedSgpr, PairPlan};
+use crate::pair::{DeadRegister, MachinePair, MovedSgpr, PairPlan};
 use crate::random::mix_seed;
 use crate::report::Difference;
 use hotswap_emulator::{ExecutionFault, FaultKind, SnippetEnd, SnippetShape};
@@ -48,7 +48,22 @@ pub(crate) struct SiteQuestion<'a> {
 }
 
 /// Sites with the same key have the same result.
-pub(crate) type SiteKey = ([u32; 5], Option<u8>, Vec<u8>, Vec<(Reg, u8)>, Vec<u32>, Option<[u32; 2]>);
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct SiteKey {
+    old: [u32; 5],
+    banks: Option<u8>,
+    new: Vec<u8>,
+    dead: Vec<DeadRegisterKey>,
+    slots: Vec<u32>,
+    target: Option<[u32; 2]>,
+}
+
+/// A register that is not read after a site.
+#[derive(PartialEq, Eq, Hash)]
+struct DeadRegisterKey {
+    reg: Reg,
+    in_all_lanes: bool,
+}
 
 impl<'a> SiteQuestion<'a> {
     /// Reads both sides of a site; `None` for damaged ones.
@@ -84,13 +99,20 @@ impl<'a> SiteQuestion<'a> {
     }
 
     pub(crate) fn key(&self) -> SiteKey {
-        let bytes = self.new.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect();
+        let new = self.new.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect();
         let dead = self
             .dead_registers()
             .into_iter()
-            .map(|(reg, lanes)| (reg, u8::from(lanes == DeadLanes::InAllLanes)))
+            .map(|dead| DeadRegisterKey { reg: dead.reg, in_all_lanes: dead.lanes == DeadLanes::InAllLanes })
             .collect();
-        (*self.old.words(), self.banks.mode(), bytes, dead, self.spill_slots(), self.target)
+        SiteKey {
+            old: *self.old.words(),
+            banks: self.banks.mode(),
+            new,
+            dead,
+            slots: self.spill_slots(),
+            target: self.target,
+        }
     }
 
     /// Whether the replacement relies on rounding to the nearest and on denormals.
@@ -107,7 +129,7 @@ impl<'a> SiteQuestion<'a> {
     }
 
     /// Registers that are not compared.
-    fn dead_registers(&self) -> Vec<(Reg, DeadLanes)> {
+    fn dead_registers(&self) -> Vec<DeadRegister> {
         let scratch = self.site.scratch.iter().flat_map(|run| {
             let file = if run.is_vector { RegFile::Vgpr } else { RegFile::Sgpr };
             (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
@@ -116,7 +138,8 @@ impl<'a> SiteQuestion<'a> {
         // Scalar registers that the instruction reads, such as a descriptor, may be changed for it.
         let named = self.old.read_set(self.isa, VgprBanks::UNKNOWN);
         let own: Vec<Reg> = named.iter().filter(|reg| reg.file == RegFile::Sgpr).collect();
-        scratch.chain(special).chain(own).filter_map(|reg| Some((reg, dead_lanes_of_register(&reg, self)?))).collect()
+        let candidates = scratch.chain(special).chain(own);
+        candidates.filter_map(|reg| Some(DeadRegister { reg, lanes: dead_lanes_of_register(&reg, self)? })).collect()
     }
 
     /// Executes both sides on `states` states.

@@ -38,31 +38,37 @@ fn is_open_function(entry: &EntryPoint) -> bool {
     entry.open && !entry.is_kernel()
 }
 
-/// Whether the size of the stack of a kernel follows from its code: all callees are known, and no function is entered again
-/// before it returns.
+/// A function on the way from a kernel, and the first of its calls that was not followed.
+struct EnteredFunction {
+    number: u32,
+    next_call: usize,
+}
+
+/// Whether the size of the stack of a kernel follows from its code: all callees are known, and no function is entered
+/// again before it returns.
 pub(crate) fn has_known_stack(unit: &LintUnit<'_>, kernel: usize) -> Result<(), &'static str> {
     let program = &unit.program;
     // Functions of which all callees have been looked at, and those on the way to the current one.
-    let (mut done, mut way) = (BTreeSet::new(), vec![(kernel as u32, 0)]);
-    while let Some((number, next)) = way.last_mut() {
+    let (mut done, mut way) = (BTreeSet::new(), vec![EnteredFunction { number: kernel as u32, next_call: 0 }]);
+    while let Some(EnteredFunction { number, next_call }) = way.last_mut() {
         let function = &program.functions[*number as usize];
         if !function.is_closed() {
             return Err("reaches code whose control flow is not known");
         }
-        let Some(call) = function.calls.get(*next) else {
+        let Some(call) = function.calls.get(*next_call) else {
             done.insert(*number);
             way.pop();
             continue;
         };
-        *next += 1;
+        *next_call += 1;
         let CallDestination::Function { function, .. } = call.callee else {
             return Err("reaches a call of what is not known");
         };
-        if way.iter().any(|(number, _)| *number == function) {
+        if way.iter().any(|entered| entered.number == function) {
             return Err("reaches functions that call themselves");
         }
         if !done.contains(&function) {
-            way.push((function, 0));
+            way.push(EnteredFunction { number: function, next_call: 0 });
         }
     }
     Ok(())

@@ -131,8 +131,8 @@ fn report_problems(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<LintFi
     }
 }
 
-/// The scope of a memory instruction of GFX12, from its words: bits 21 and 22 of scalar ones, 50 and 51 of those that
-/// have three dwords.
+/// The scope of a memory instruction of GFX12, from its words: bits 21 and 22 of scalar ones, 50 and 51 of
+/// those that have three dwords.
 fn scope_bits(inst: &Inst) -> Option<u32> {
     match inst.memory_access()?.space {
         Space::Scalar => Some(inst.words()[0] >> 21 & 3),

@@ -6,7 +6,7 @@ use hotswap_report::{Diagnostic, DiagnosticLocation, codes};
 /// A rule of `hotswap lint` or `hotswap verify --against`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LintRule {
-    /// Its stable name.
+    /// The name in reports and on the command line, which later versions keep.
     pub id: &'static str,
     /// Used by `verify --against` only: it needs the original.
     pub needs_original: bool,
@@ -49,7 +49,7 @@ pub struct LintFinding {
     pub rule: &'static LintRule,
     pub section: String,
     pub(crate) section_number: usize,
-    /// Function or kernel.
+    /// The function or kernel with the instruction; `None` for findings about a file.
     pub function: Option<String>,
     /// Offset in the section.
     pub offset: Option<u32>,

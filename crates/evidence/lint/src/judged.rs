@@ -15,7 +15,7 @@ use hotswap_isa::{Feature, Isa, Target};
 /// Whether a rule is judged for a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleJudgment {
-    /// Faults are found.
+    /// Faults that the rule describes are found.
     Judged,
     /// The target lacks such a fault.
     NotConcerned,
@@ -126,9 +126,9 @@ fn rule_of_row(row: &HazardRule) -> &'static LintRule {
     }
 }
 
-/// The reason for which no check reads a row; `None` for all others: [`crate::matrix`] walks distances and waits within a
-/// block, [`crate::managed`] waits under SCHED_MODE, the banks' rule finds what the hardware drops, [`crate::waits`] follows
-/// loads, [`crate::dual`] pairs.
+/// The reason for which no check reads a row; `None` for all others: [`crate::matrix`] walks distances and waits within
+/// a block, [`crate::managed`] waits under SCHED_MODE, the banks' rule finds what the hardware drops, [`crate::waits`]
+/// follows loads, [`crate::dual`] pairs.
 fn unchecked_reason(row: &HazardRule) -> Option<&'static str> {
     match (row.requirement, row.producer) {
         (Requirement::WaitXcnt, _) => Some("LLVM leaves out waits by rules of its own"),

@@ -102,24 +102,35 @@ fn track_zeros(inst: &Inst, isa: Isa, zeros: &mut ZeroLowHalves) {
 
 /// Whether the low half of the result is 0.
 fn clears_low_half(inst: &Inst, isa: Isa, zeros: &ZeroLowHalves) -> bool {
-    let constant = |name| match inst.operand(isa, name) {
+    let [first_is_zero, second_is_zero] =
+        [Name::Src0, Name::Src1].map(|name| has_zero_low_half(inst, isa, zeros, name));
+    match inst.mnemonic() {
+        "s_mov_b32" => first_is_zero,
+        "s_mov_b64" => first_is_zero,
+        "s_and_b32" => first_is_zero || second_is_zero,
+        "s_or_b32" => first_is_zero && second_is_zero,
+        "s_pack_hh_b32_b16" | "s_pack_hl_b32_b16" => {
+            constant_operand(inst, isa, Name::Src0).is_some_and(|value| value >> 16 == 0)
+        }
+        "s_pack_ll_b32_b16" | "s_pack_lh_b32_b16" => first_is_zero,
+        "s_lshl_b32" => constant_operand(inst, isa, Name::Src1).is_some_and(|shift| shift & 31 >= 16) || first_is_zero,
+        _ => false,
+    }
+}
+
+/// Whether the low half of a source is 0.
+fn has_zero_low_half(inst: &Inst, isa: Isa, zeros: &ZeroLowHalves, name: Name) -> bool {
+    match inst.operand(isa, name) {
+        Some(OperandValue::Reg(reg)) => index(reg).is_some_and(|index| zeros.contains(&index)),
+        _ => constant_operand(inst, isa, name).is_some_and(|value| value & 0xffff == 0),
+    }
+}
+
+/// The value of an operand that is a number.
+pub(crate) fn constant_operand(inst: &Inst, isa: Isa, name: Name) -> Option<u32> {
+    match inst.operand(isa, name) {
         Some(OperandValue::Inline(inline)) => Some(inline.value as u32),
         Some(OperandValue::Literal(literal)) => Some(literal.value as u32),
         _ => None,
-    };
-    let low = |name| match inst.operand(isa, name) {
-        Some(OperandValue::Reg(reg)) => index(reg).is_some_and(|index| zeros.contains(&index)),
-        _ => constant(name).is_some_and(|value| value & 0xffff == 0),
-    };
-    let high = |name| constant(name).is_some_and(|value| value >> 16 == 0);
-    match inst.mnemonic() {
-        "s_mov_b32" => low(Name::Src0),
-        "s_mov_b64" => low(Name::Src0),
-        "s_and_b32" => low(Name::Src0) || low(Name::Src1),
-        "s_or_b32" => low(Name::Src0) && low(Name::Src1),
-        "s_pack_hh_b32_b16" | "s_pack_hl_b32_b16" => high(Name::Src0),
-        "s_pack_ll_b32_b16" | "s_pack_lh_b32_b16" => low(Name::Src0),
-        "s_lshl_b32" => constant(Name::Src1).is_some_and(|shift| shift & 31 >= 16) || low(Name::Src0),
-        _ => false,
     }
 }

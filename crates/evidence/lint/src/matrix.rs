@@ -45,6 +45,15 @@ fn is_judged(row: &HazardRule) -> bool {
     }
 }
 
+/// A position on a path from a producer.
+struct PathPosition {
+    block: usize,
+    /// The index of the next instruction in the block.
+    first: usize,
+    /// The instructions on the path that count towards the distance.
+    since: u8,
+}
+
 struct DecodedBlocks<'c, 'a> {
     unit: &'c LintUnit<'a>,
     number: usize,
@@ -75,11 +84,14 @@ impl DecodedBlocks<'_, '_> {
             let placed = BankedInstruction { inst: &inst, banks };
             match row.requirement {
                 Requirement::VectorInsts(count) if !matrix => {
-                    let need = |step: &BankedInst| {
-                        let later = BankedInstruction { inst: &step.1, banks: step.2 };
-                        if row.is_about(isa, placed, later) { count } else { 0 }
-                    };
-                    self.walk_paths(block, index, count, need, &HAZARD, findings);
+                    self.walk_paths(
+                        block,
+                        index,
+                        count,
+                        |step| if is_about_step(row, isa, placed, step) { count } else { 0 },
+                        &HAZARD,
+                        findings,
+                    );
                 }
                 Requirement::VectorInstNext => self.next_is_vector(block, index, row, findings),
                 Requirement::WaitAlu { fields, expires } => {
@@ -90,8 +102,8 @@ impl DecodedBlocks<'_, '_> {
         }
     }
 
-    /// Walks all paths after an instruction; a block is visited again if it is reached with fewer instructions on the
-    /// path.
+    /// Walks all paths after an instruction; a block is visited again if it is reached with
+    /// fewer instructions on the path.
     fn walk_paths(
         &self,
         block: usize,
@@ -105,8 +117,8 @@ impl DecodedBlocks<'_, '_> {
         let producer = self.block_code(block)[index].1.mnemonic();
         let mut least: HashMap<usize, u8> = HashMap::new();
         let mut told: BTreeSet<u32> = BTreeSet::new();
-        let mut work = vec![(block, index + 1, 0_u8)];
-        while let Some((block, first, mut since)) = work.pop() {
+        let mut work = vec![PathPosition { block, first: index + 1, since: 0 }];
+        while let Some(PathPosition { block, first, mut since }) = work.pop() {
             for step in &self.block_code(block)[first.min(self.block_code(block).len())..] {
                 let needed = need(step);
                 if since < needed && told.insert(step.0) {
@@ -125,7 +137,7 @@ impl DecodedBlocks<'_, '_> {
                 let known = least.entry(next).or_insert(u8::MAX);
                 if since < *known {
                     *known = since;
-                    work.push((next, 0, since));
+                    work.push(PathPosition { block: next, first: 0, since });
                 }
             }
         }
@@ -142,8 +154,8 @@ impl DecodedBlocks<'_, '_> {
         }
     }
 
-    /// Checks for a wait before the consumer, within one block: beyond it the writes have expired or nothing is
-    /// reported.
+    /// Checks for a wait before the consumer, within one block: beyond it the writes have expired
+    /// or nothing is reported.
     fn has_wait(
         &self,
         block: usize,
@@ -156,7 +168,7 @@ impl DecodedBlocks<'_, '_> {
         let placed = BankedInstruction { inst: &code[index].1, banks: code[index].2 };
         let mut writes = 0;
         for step in &code[index + 1..] {
-            if row.is_about(isa, placed, BankedInstruction { inst: &step.1, banks: step.2 }) {
+            if is_about_step(row, isa, placed, step) {
                 let what = format!("`s_wait_alu` is missing after `{}` ({})", code[index].1.mnemonic(), row.name);
                 findings.push(LintFinding::at_offset(&HAZARD, self.unit, step.0, what));
                 return;
@@ -171,6 +183,11 @@ impl DecodedBlocks<'_, '_> {
             }
         }
     }
+}
+
+/// Whether a row is about an instruction that follows its producer.
+fn is_about_step(row: &HazardRule, isa: Isa, producer: BankedInstruction<'_>, step: &BankedInst) -> bool {
+    row.is_about(isa, producer, BankedInstruction { inst: &step.1, banks: step.2 })
 }
 
 fn needed_spacing_distance(step: &BankedInst, registers: &MatrixRegisters, spacing: &Spacing, isa: &Isa) -> u8 {
@@ -190,8 +207,14 @@ pub(crate) fn check_exits(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) 
                 let Some(spacing) = Spacing::after_instruction(&code.block_code(block)[index].1, unit.isa()) else {
                     continue;
                 };
-                let need = |step: &BankedInst| if lasts.contains(&step.0) { spacing.matrix } else { 0 };
-                code.walk_paths(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
+                code.walk_paths(
+                    block,
+                    index,
+                    spacing.matrix,
+                    |step| if lasts.contains(&step.0) { spacing.matrix } else { 0 },
+                    &MATRIX_DISTANCE,
+                    findings,
+                );
             }
         }
     }
@@ -222,7 +245,10 @@ fn is_matrix(inst: &Inst) -> bool {
 }
 
 /// A half-open range of vector registers; empty if both are 0.
-type VgprRange = (u16, u16);
+struct VgprRange {
+    first: u16,
+    end: u16,
+}
 
 /// The registers that a matrix instruction leaves in use: its result, A, B and, of sparse ones, the index; and C.
 struct MatrixRegisters {
@@ -239,12 +265,12 @@ fn vgpr_ranges(banks: VgprBanks, reg: Reg, role: Option<hotswap_isa::bank::BankR
     }
 }
 
-fn vgpr_index_range(reg: Reg) -> (u16, u16) {
-    (reg.index, reg.index + u16::from(reg.count))
+fn vgpr_index_range(reg: Reg) -> VgprRange {
+    VgprRange { first: reg.index, end: reg.index + u16::from(reg.count) }
 }
 
 fn ranges_overlap(one: &[VgprRange], other: &[VgprRange]) -> bool {
-    one.iter().any(|(first, end)| other.iter().any(|(from, to)| first < to && from < end))
+    one.iter().any(|one| other.iter().any(|other| one.first < other.end && other.first < one.end))
 }
 
 impl MatrixRegisters {
@@ -344,8 +370,8 @@ fn stale_blocks(code: &DecodedBlocks<'_, '_>) -> Vec<bool> {
     stale
 }
 
-/// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector or
-/// memory instruction.
+/// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector
+/// instruction or memory instruction.
 fn check_waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<LintFinding>) {
     /// Bits of VA_VDST in the immediate of `s_wait_alu`.
     const VA_VDST: u64 = 0xf000;

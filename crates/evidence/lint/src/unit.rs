@@ -89,20 +89,24 @@ impl<'a> LintUnit<'a> {
         let kernels: BTreeSet<u32> =
             setters.iter().flat_map(|setter| self.program.kernels_of(*setter).iter().copied()).collect();
         let is_open = setters.iter().any(|setter| self.program.kernels_of(*setter).is_empty());
-        let is_managed = |function| {
-            let own = self.program.kernels_of(function);
-            is_open || !setters.is_empty() && (own.is_empty() || own.iter().any(|kernel| kernels.contains(kernel)))
-        };
-        (0..count).map(is_managed).collect()
+        let mut managed = vec![is_open; count];
+        if !setters.is_empty() {
+            for (function, is_managed) in managed.iter_mut().enumerate() {
+                let own = self.program.kernels_of(function);
+                *is_managed |= own.is_empty() || own.iter().any(|kernel| kernels.contains(kernel));
+            }
+        }
+        managed
     }
 
     fn sched_mode_setters(&self) -> Vec<usize> {
-        let sets = |function: &usize| {
-            let mut found = false;
-            self.each_instruction(*function, |_, _, inst, _| found |= sets_sched_mode(inst));
-            found
-        };
-        (0..self.program.functions.len()).filter(sets).collect()
+        (0..self.program.functions.len()).filter(|function| self.has_sched_mode_write(*function)).collect()
+    }
+
+    fn has_sched_mode_write(&self, function: usize) -> bool {
+        let mut found = false;
+        self.each_instruction(function, |_, _, inst, _| found |= sets_sched_mode(inst));
+        found
     }
 }
 

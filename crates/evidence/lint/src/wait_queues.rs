@@ -65,18 +65,24 @@ pub(crate) fn operation_queues(inst: &Inst, isa: Isa) -> Vec<OperationQueue> {
             _ => OperationQueue::Scalar,
         });
     }
-    for (counter, queue) in SPLIT_COUNTERS {
-        queues.extend(counters.has_counter(*counter).then_some(*queue));
+    for row in SPLIT_COUNTERS {
+        queues.extend(counters.has_counter(row.counter).then_some(row.queue));
     }
     queues
 }
 
-/// The counters of GFX12 that one queue has alone, beside that of loads.
-const SPLIT_COUNTERS: &[(WaitCounter, OperationQueue)] = &[
-    (WaitCounter::Sample, OperationQueue::Sample),
-    (WaitCounter::Bvh, OperationQueue::Bvh),
-    (WaitCounter::Lds, OperationQueue::Lds),
-    (WaitCounter::Scalar, OperationQueue::Scalar),
+/// A counter of GFX12 that one queue has alone.
+struct SplitCounter {
+    counter: WaitCounter,
+    queue: OperationQueue,
+}
+
+/// The counters of one queue, beside that of loads.
+const SPLIT_COUNTERS: &[SplitCounter] = &[
+    SplitCounter { counter: WaitCounter::Sample, queue: OperationQueue::Sample },
+    SplitCounter { counter: WaitCounter::Bvh, queue: OperationQueue::Bvh },
+    SplitCounter { counter: WaitCounter::Lds, queue: OperationQueue::Lds },
+    SplitCounter { counter: WaitCounter::Scalar, queue: OperationQueue::Scalar },
 ];
 
 /// LLVM does not count `buffer_inv` and its older forms, so that no wait may rely on them.
@@ -125,15 +131,25 @@ impl CountField {
     }
 }
 
+/// A wait instruction whose immediate has these fields.
+struct WaitForm {
+    mnemonic: &'static str,
+    fields: &'static [CountField],
+}
+
+const fn wait_form(mnemonic: &'static str, fields: &'static [CountField]) -> WaitForm {
+    WaitForm { mnemonic, fields }
+}
+
 /// Waits of GFX12, each for one or two counters.
-const SPLIT_WAITS: &[(&str, &[CountField])] = &[
-    ("s_wait_loadcnt", &[six_bits(LOAD, 0)]),
-    ("s_wait_samplecnt", &[six_bits(&[OperationQueue::Sample], 0)]),
-    ("s_wait_bvhcnt", &[six_bits(&[OperationQueue::Bvh], 0)]),
-    ("s_wait_dscnt", &[six_bits(LDS, 0)]),
-    ("s_wait_kmcnt", &[six_bits(&[OperationQueue::Scalar], 0)]),
-    ("s_wait_loadcnt_dscnt", &[six_bits(LOAD, 8), six_bits(LDS, 0)]),
-    ("s_wait_storecnt_dscnt", &[six_bits(LDS, 0)]),
+const SPLIT_WAITS: &[WaitForm] = &[
+    wait_form("s_wait_loadcnt", &[six_bits(LOAD, 0)]),
+    wait_form("s_wait_samplecnt", &[six_bits(&[OperationQueue::Sample], 0)]),
+    wait_form("s_wait_bvhcnt", &[six_bits(&[OperationQueue::Bvh], 0)]),
+    wait_form("s_wait_dscnt", &[six_bits(LDS, 0)]),
+    wait_form("s_wait_kmcnt", &[six_bits(&[OperationQueue::Scalar], 0)]),
+    wait_form("s_wait_loadcnt_dscnt", &[six_bits(LOAD, 8), six_bits(LDS, 0)]),
+    wait_form("s_wait_storecnt_dscnt", &[six_bits(LDS, 0)]),
 ];
 
 /// The fields of `s_waitcnt`, which every generation before GFX12 has elsewhere.
@@ -146,8 +162,8 @@ const GFX10_FIELDS: &[CountField] =
 const GFX11_FIELDS: &[CountField] = &[six_bits(LOAD, 10), six_bits(LGKM, 4)];
 
 /// Waits of GFX10 and GFX11 for one counter, with a register that is added to the count.
-const SINGLE_WAITS: &[(&str, &[CountField])] =
-    &[("s_waitcnt_vmcnt", &[six_bits(LOAD, 0)]), ("s_waitcnt_lgkmcnt", &[six_bits(LGKM, 0)])];
+const SINGLE_WAITS: &[WaitForm] =
+    &[wait_form("s_waitcnt_vmcnt", &[six_bits(LOAD, 0)]), wait_form("s_waitcnt_lgkmcnt", &[six_bits(LGKM, 0)])];
 
 /// The waits of an instruction.
 pub(crate) fn counter_waits(inst: &Inst, isa: Isa) -> Vec<CounterWait> {
@@ -169,12 +185,12 @@ fn wait_fields(inst: &Inst, isa: Isa) -> &'static [CountField] {
         };
     }
     let single = if adds_nothing(inst, isa) { SINGLE_WAITS } else { &[] };
-    let known = SPLIT_WAITS.iter().chain(single).find(|(one, _)| *one == name);
-    known.map_or(&[], |(_, fields)| fields)
+    let known = SPLIT_WAITS.iter().chain(single).find(|form| form.mnemonic == name);
+    known.map_or(&[], |form| form.fields)
 }
 
-/// Whether the register that a wait adds to its count is `null`. The value of another one is not known, and such a wait ends
-/// nothing.
+/// Whether the register that a wait adds to its count is `null`. The value of another one is not known, and
+/// such a wait ends no operation.
 fn adds_nothing(inst: &Inst, isa: Isa) -> bool {
     inst.operands(isa).any(|operand| matches!(operand.value, OperandValue::Reg(reg) if reg.is(Special::Null)))
 }

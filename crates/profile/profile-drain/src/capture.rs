@@ -111,16 +111,13 @@ struct BoundsTable {
 
 impl BoundsTable {
     fn read(bytes: &[u8], base: u64) -> Option<Self> {
-        let span = |first: usize| {
-            let (start, stop) = (word::<8>(bytes, first), word::<8>(bytes, first + 8));
-            // A version without the section leaves zeros.
-            if (start, stop) == (0, 0) {
-                return Some(Span::default());
-            }
-            stop.checked_sub(start).map(|size| Span { address: start.wrapping_sub(base), size })
+        let sections = Sections {
+            names: read_bounds(bytes, 0, base)?,
+            counters: read_bounds(bytes, 16, base)?,
+            data: read_bounds(bytes, 32, base)?,
+            uniform: read_bounds(bytes, 48, base)?,
+            ..Sections::default()
         };
-        let (names, counters, data, uniform) = (span(0)?, span(16)?, span(32)?, span(48)?);
-        let sections = Sections { names, counters, data, uniform, ..Sections::default() };
         Some(Self { sections, version: word::<8>(bytes, 64) })
     }
 
@@ -132,6 +129,16 @@ impl BoundsTable {
             && is_same_or_empty(names, file.names)
             && (table.uniform.size == 0 || is_same_or_empty(table.uniform, file.uniform))
     }
+}
+
+/// The section whose bounds are the two addresses at `first`.
+fn read_bounds(bytes: &[u8], first: usize, base: u64) -> Option<Span> {
+    let (start, stop) = (word::<8>(bytes, first), word::<8>(bytes, first + 8));
+    // A version without the section leaves zeros.
+    if (start, stop) == (0, 0) {
+        return Some(Span::default());
+    }
+    stop.checked_sub(start).map(|size| Span { address: start.wrapping_sub(base), size })
 }
 
 fn is_same_or_empty(table: Span, file: Span) -> bool {
@@ -298,9 +305,13 @@ fn find_by_file<I: ByteSource>(file: &CodeObjectFile<'_, I>) -> Result<ObjectFac
     if sections.data.size == 0 || sections.counters.size == 0 {
         return Err(CaptureRefusal::NoProfile);
     }
-    let symbol = |name| file.symbol(name).filter(|span| span.size == 8 || span.size == TABLE_SIZE);
-    let version = symbol(VERSION).map(|span| span.address);
-    Ok(ObjectFacts { sections, version, table: symbol(TABLE).map(|span| span.address) })
+    Ok(ObjectFacts { sections, version: variable_address(file, VERSION), table: variable_address(file, TABLE) })
+}
+
+/// The address of a variable of the runtime, if the symbol has one of their sizes.
+fn variable_address<I: ByteSource>(file: &CodeObjectFile<'_, I>, name: &[u8]) -> Option<u64> {
+    let span = file.symbol(name).filter(|span| span.size == 8 || span.size == TABLE_SIZE);
+    span.map(|span| span.address)
 }
 
 /// The symbols are never written by code; the bounds table may be damaged, but knows sections as a whole.
@@ -353,17 +364,17 @@ fn find_by_table<D: DeviceReader>(reader: &ObjectReader<'_, D>, own: u64) -> Res
 /// Requires that everything is inside the memory of the object.
 fn check(sections: &Sections, size: u64) -> Result<(), CaptureRefusal> {
     let Sections { data, counters, uniform, bits, names, .. } = *sections;
-    let named: [(&'static [u8], Span); 5] = [
-        (b"__llvm_prf_data", data),
-        (b"__llvm_prf_cnts", counters),
-        (b"__llvm_prf_ucnts", uniform),
-        (b"__llvm_prf_bits", bits),
-        (b"__llvm_prf_names", names),
-    ];
+    check_section(b"__llvm_prf_data", data, size)?;
+    check_section(b"__llvm_prf_cnts", counters, size)?;
+    check_section(b"__llvm_prf_ucnts", uniform, size)?;
+    check_section(b"__llvm_prf_bits", bits, size)?;
+    check_section(b"__llvm_prf_names", names, size)
+}
+
+fn check_section(name: &'static [u8], span: Span, size: u64) -> Result<(), CaptureRefusal> {
     let memory = Span { address: 0, size };
-    let bad =
-        named.iter().find(|(_, span)| span.size > LARGEST || (span.size > 0 && !memory.holds(span.address, span.size)));
-    bad.map_or(Ok(()), |(name, span)| Err(CaptureRefusal::Section(name, *span)))
+    let bad = span.size > LARGEST || (span.size > 0 && !memory.holds(span.address, span.size));
+    if bad { Err(CaptureRefusal::Section(name, span)) } else { Ok(()) }
 }
 
 /// The layout of a version, or else the one in which most records are sound.
@@ -399,8 +410,12 @@ fn read<D: DeviceReader, I: ByteSource>(
     data.truncate(count.kept.wrapping_mul(layout.record));
     let uniform = if layout.uniform.is_some() { sections.uniform } else { Span::default() };
     let (payload, parts) = read_payload(reader, sections, uniform)?;
-    let delta = |span: Span| if span.size == 0 { 0 } else { span.address.wrapping_sub(sections.data.address) };
-    let deltas = Deltas { counters: delta(sections.counters), bits: delta(sections.bits), uniform: delta(uniform) };
+    let data_address = sections.data.address;
+    let deltas = Deltas {
+        counters: distance_from(data_address, sections.counters),
+        bits: distance_from(data_address, sections.bits),
+        uniform: distance_from(data_address, uniform),
+    };
     let (names, names_size) = read_names(reader, sections, file)?;
     let code = CodeIdentity::default();
     Ok((
@@ -408,6 +423,11 @@ fn read<D: DeviceReader, I: ByteSource>(
         payload,
         count.dropped,
     ))
+}
+
+/// The distance of a section; 0 for one that is absent.
+fn distance_from(start: u64, span: Span) -> u64 {
+    if span.size == 0 { 0 } else { span.address.wrapping_sub(start) }
 }
 
 fn read_payload<D: DeviceReader>(

@@ -213,10 +213,8 @@ fn collect(
     naming: &mut Naming<'_>,
     log: &mut Log<'_>,
 ) {
-    let wanted = |segment: &LoadedSegment| scope.holds(segment.file.map(|(start, _)| start));
-    let count = |segments: &hsa::Segments| segments.iter().filter(wanted).count() as u64;
     let segments = hsa.segments().inspect(|segments| {
-        if occasion != Occasion::Unload && count(segments) > 0 {
+        if occasion != Occasion::Unload && count_segments(segments, scope) > 0 {
             hsa::finish_work();
         }
     });
@@ -231,10 +229,10 @@ fn collect(
         }
     };
     log.note(&|line| {
-        line.number(count(&segments)).push(b" segments of code are looked at");
+        line.number(count_segments(&segments, scope)).push(b" segments of code are looked at");
     });
     let mut agents = List::EMPTY;
-    for segment in segments.iter().filter(wanted) {
+    for segment in segments.iter().filter(|segment| is_in_scope(segment, scope)) {
         match agent(hsa, segment.agent, &mut agents) {
             Ok(Some(agent)) => collect_one(hsa, store, segment, agent, naming, log),
             Ok(None) => {}
@@ -245,6 +243,14 @@ fn collect(
         }
     }
     retire(&segments, store);
+}
+
+fn is_in_scope(segment: &LoadedSegment, scope: &DrainScope) -> bool {
+    scope.holds(segment.file.map(|file| file.start))
+}
+
+fn count_segments(segments: &hsa::Segments, scope: &DrainScope) -> u64 {
+    segments.iter().filter(|segment| is_in_scope(segment, scope)).count() as u64
 }
 
 /// Retires loads that HSA no longer lists.
@@ -285,10 +291,10 @@ fn collect_one(
     if store.refresh(load, |sections, fixed| capture::again(hsa, here, sections, fixed)) {
         return;
     }
-    let (start, size) = segment.file.unwrap_or((0, 0));
-    let memory = Blocks::new(OwnMemory::at(start), size);
+    let range = segment.file.unwrap_or_default();
+    let memory = Blocks::new(OwnMemory::at(range.start), range.size);
     let file = match segment.file {
-        Some(_) => CodeObjectFile::open(&memory, size),
+        Some(_) => CodeObjectFile::open(&memory, range.size),
         None => Err(crate::elf::ElfFault::Unreadable),
     };
     let name = c"__llvm_profile_sections";
@@ -297,27 +303,24 @@ fn collect_one(
         Err(_) => hsa.variable(segment.executable, segment.agent, name, TABLE_SIZE),
     };
     let loaded = Loaded { base: segment.base, size: segment.size, table };
-    let who = |line: &mut DrainLine| {
-        line.push(until_zero(&agent.processor)).push(b" code object at 0x").hex(segment.base, 0);
-        line.push(b" on node ").number(u64::from(agent.node)).push(b": ");
-    };
+    let named = LoadName { agent: &agent, base: segment.base };
     match capture(hsa, loaded, &file) {
         Ok(captured) => {
-            report(&captured, who, log);
-            store.name = naming.number_file(segment.file.map(|(start, _)| start));
+            report(&captured, &named, log);
+            store.name = naming.number_file(segment.file.map(|file| file.start));
             if store.take(captured, load, agent.processor, agent.node).is_none() {
                 log.warn(&|line| {
-                    who(line);
+                    named.describe(line);
                     line.push(b"there is no memory; its profile is lost");
                 });
             }
         }
         Err(CaptureRefusal::NoProfile) => log.note(&|line| {
-            who(line);
+            named.describe(line);
             line.push(b"no profile");
         }),
         Err(refusal) => log.warn(&|line| {
-            who(line);
+            named.describe(line);
             refusal.describe(line);
             let known = !matches!(refusal, CaptureRefusal::Unknown(_));
             line.push(if known { b"; its profile is lost" } else { b"; if it has a profile, that is lost" });
@@ -325,16 +328,29 @@ fn collect_one(
     }
 }
 
-fn report(captured: &capture::Capture, who: impl Fn(&mut DrainLine), log: &mut Log<'_>) {
+/// A load in messages.
+struct LoadName<'a> {
+    agent: &'a Agent,
+    base: u64,
+}
+
+impl LoadName<'_> {
+    fn describe(&self, line: &mut DrainLine) {
+        line.push(until_zero(&self.agent.processor)).push(b" code object at 0x").hex(self.base, 0);
+        line.push(b" on node ").number(u64::from(self.agent.node)).push(b": ");
+    }
+}
+
+fn report(captured: &capture::Capture, named: &LoadName<'_>, log: &mut Log<'_>) {
     if captured.dropped > 0 {
         log.warn(&|line| {
-            who(line);
+            named.describe(line);
             line.number(captured.dropped as u64).push(b" damaged records are left out; the others are kept");
         });
     }
     if captured.table_is_damaged {
         log.warn(&|line| {
-            who(line);
+            named.describe(line);
             line.push(b"its bounds table is damaged; its sections or symbols are used instead");
         });
     }

@@ -52,13 +52,13 @@ impl<I: ByteSource> ByteSource for Blocks<I> {
 pub struct Sections {
     /// `__llvm_prf_data`: one record for each function.
     pub data: Span,
-    /// `__llvm_prf_cnts`.
+    /// `__llvm_prf_cnts`: the counters of all functions.
     pub counters: Span,
     /// `__llvm_prf_ucnts`: how often whole waves executed it.
     pub uniform: Span,
     /// `__llvm_prf_bits`: of MC/DC coverage.
     pub bits: Span,
-    /// `__llvm_prf_names`.
+    /// `__llvm_prf_names`: chunks of function names.
     pub names: Span,
     /// Offset of the names in the file; zero where that is not known.
     pub names_offset: u64,
@@ -199,19 +199,13 @@ impl<'a, I: ByteSource> CodeObjectFile<'a, I> {
 
     /// Address and size of a symbol of the dynamic table, which survives `strip`.
     pub fn symbol(&self, wanted: &[u8]) -> Option<Span> {
-        let kind = |wanted: u32| {
-            self.headers
-                .chunks_exact(SECTION_HEADER)
-                .find(move |header: &&[u8]| word::<4>(header, 4) == u64::from(wanted))
-        };
-        let symbols = kind(SHT_DYNSYM)?;
+        let symbols = self.header_of_kind(SHT_DYNSYM)?;
         let texts = self.place(self.header(word::<4>(symbols, 40) as usize)?)?;
         let symbols = self.place(symbols)?;
-        let hash = kind(SHT_HASH).and_then(|header| self.place(header))?;
+        let hash = self.header_of_kind(SHT_HASH).and_then(|header| self.place(header))?;
         // nbucket, nchain, buckets, chains: four bytes each.
-        let entry = |index: u64| self.number(hash, index);
-        let (buckets, chains) = (entry(0)?, entry(1)?);
-        let mut index = entry(2 + u64::from(hash_of(wanted)).checked_rem(buckets)?)?;
+        let (buckets, chains) = (self.number(hash, 0)?, self.number(hash, 1)?);
+        let mut index = self.number(hash, 2 + u64::from(hash_of(wanted)).checked_rem(buckets)?)?;
         // A damaged chain may be circular: no more steps than it has entries.
         for _ in 0..chains {
             if index == 0 {
@@ -227,9 +221,14 @@ impl<'a, I: ByteSource> CodeObjectFile<'a, I> {
             if until_zero(&name) == wanted && word::<2>(&symbol, 6) != 0 {
                 return Some(Span { address: word::<8>(&symbol, 8), size: word::<8>(&symbol, 16) });
             }
-            index = entry(2 + buckets + index)?;
+            index = self.number(hash, 2 + buckets + index)?;
         }
         None
+    }
+
+    /// The first section header of a type.
+    fn header_of_kind(&self, wanted: u32) -> Option<&[u8]> {
+        self.headers.chunks_exact(SECTION_HEADER).find(|header| word::<4>(header, 4) == u64::from(wanted))
     }
 
     fn number(&self, table: Span, index: u64) -> Option<u64> {

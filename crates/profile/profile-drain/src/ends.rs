@@ -32,14 +32,22 @@ pub(crate) type Drain = fn(is_end: bool);
 const QUICK_EXIT: u32 = 1;
 /// Ends by name: signals with their numbers on Linux (x86-64, AArch64). Arrays, because each pointer
 /// would be a relocation.
-const ENDS: [([u8; 10], u8); 6] = [
-    (*b"quick_exit", 0),
-    (*b"SIGHUP\0\0\0\0", 1),
-    (*b"SIGINT\0\0\0\0", 2),
-    (*b"SIGQUIT\0\0\0", 3),
-    (*b"SIGABRT\0\0\0", 6),
-    (*b"SIGTERM\0\0\0", 15),
+const ENDS: [NamedEnd; 6] = [
+    NamedEnd { name: *b"quick_exit", signal: 0 },
+    NamedEnd { name: *b"SIGHUP\0\0\0\0", signal: 1 },
+    NamedEnd { name: *b"SIGINT\0\0\0\0", signal: 2 },
+    NamedEnd { name: *b"SIGQUIT\0\0\0", signal: 3 },
+    NamedEnd { name: *b"SIGABRT\0\0\0", signal: 6 },
+    NamedEnd { name: *b"SIGTERM\0\0\0", signal: 15 },
 ];
+
+/// An end of the process that a user can name.
+struct NamedEnd {
+    name: [u8; 10],
+    /// The signal, which is also the number of its bit; 0 for `quick_exit`.
+    signal: u8,
+}
+
 /// A handler waits no longer for the thread, in milliseconds.
 const LIMIT: u32 = 10_000;
 /// The thread looks for a signal this often, in milliseconds.
@@ -131,11 +139,11 @@ fn is_watching() -> bool {
 
 /// The bit of an end: that with a signal's number, or [`QUICK_EXIT`]; none for other words, which are reported.
 fn ending(word: &[u8]) -> u32 {
-    let end = ENDS.iter().find(|(name, _)| until_zero(name) == word);
+    let end = ENDS.iter().find(|end| until_zero(&end.name) == word);
     if end.is_none() && !word.is_empty() {
         warn_ignored(b"HOTSWAP_PROFILE_ENDS", word, b"quick_exit, SIGHUP, SIGINT, SIGQUIT, SIGABRT or SIGTERM");
     }
-    end.map_or(0, |(_, bit)| 1 << bit)
+    end.map_or(0, |end| 1 << end.signal)
 }
 
 /// A user who misspelt a word would look for the profile in vain.

@@ -270,7 +270,7 @@ const FOREIGN: &[u8] = b"hotswap-profile-drain: warning: this process was forked
 #[derive(Clone, Copy)]
 enum Which {
     All,
-    /// Those of [`own_scope`].
+    /// The code objects of [`own_scope`].
     Own,
     /// Those of the fat binary with this handle.
     FatBinary(usize),
@@ -473,7 +473,7 @@ fn pass_on(name: &CStr, argument: usize) -> u32 {
     // SAFETY: null is RTLD_DEFAULT, and our own function is hidden from it; null becomes `None`.
     let function: Option<ThreadFunction> = unsafe { transmute(dlsym(null_mut(), name.as_ptr())) };
     let Some(function) = function else {
-        return WRAPPED.iter().find(|(own, _)| own.as_bytes() == name.to_bytes()).map_or(0, |(_, result)| *result);
+        return WRAPPED.iter().find(|row| row.name.as_bytes() == name.to_bytes()).map_or(0, |row| row.failure);
     };
     // SAFETY: all wrapped functions take one word and return an `int` or nothing.
     unsafe { function(argument) }
@@ -492,13 +492,13 @@ fn forget_destroyed() {
     stack::run(|| with_state(drain::forget_destroyed));
 }
 
-/// `hipError_t hipModuleUnload(hipModule_t)`
+/// `hipError_t hipModuleUnload(hipModule_t)`: the handle is a pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn hipModuleUnload(module: usize) -> u32 {
     destroy(c"hipModuleUnload", module)
 }
 
-/// `hipError_t hipLibraryUnload(hipLibrary_t)`
+/// `hipError_t hipLibraryUnload(hipLibrary_t)`: the handle is a pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn hipLibraryUnload(library: usize) -> u32 {
     destroy(c"hipLibraryUnload", library)
@@ -543,7 +543,7 @@ impl Registered {
 #[unsafe(no_mangle)]
 pub extern "C" fn __hipRegisterFatBinary(wrapper: *const u8) -> usize {
     type RegisterFunction = unsafe extern "C" fn(*const u8) -> usize;
-    /// `HIPF`, little endian.
+    /// `HIPF` as a little-endian number.
     const MAGIC: u32 = 0x4849_5046;
     // SAFETY: null is RTLD_DEFAULT, and our own function is hidden from it; null becomes `None`.
     let register: Option<RegisterFunction> =

@@ -78,6 +78,13 @@ pub struct Hsa {
     _library: LoadedLibrary,
 }
 
+/// The memory that holds the file of a code object.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FileRange {
+    pub start: usize,
+    pub size: u64,
+}
+
 /// A loaded segment: since code objects of version 2, all of one code object.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadedSegment {
@@ -85,8 +92,8 @@ pub struct LoadedSegment {
     pub agent: u64,
     /// Handle of the executable.
     pub executable: u64,
-    /// The address and size of the file in memory, if it is known.
-    pub file: Option<(usize, u64)>,
+    /// The file in memory, if its place is known.
+    pub file: Option<FileRange>,
     /// The load address of the code object's address 0.
     pub base: u64,
     /// Bytes of its memory.
@@ -231,13 +238,16 @@ impl Hsa {
         if unsafe { get_symbol(executable, name.as_ptr(), &agent, &mut symbol) } != SUCCESS {
             return None;
         }
-        let value = |what| {
-            let mut value = [0; 256];
-            // SAFETY: a symbol that HSA just returned; the values have four and eight bytes.
-            (unsafe { symbol_info(symbol, what, &mut value) } == SUCCESS).then_some(value)
+        let (mut own, mut address) = ([0; 256], [0; 256]);
+        // SAFETY: a symbol that HSA just returned; the values have four and eight bytes.
+        let known = unsafe {
+            symbol_info(symbol, SYMBOL_INFO_VARIABLE_SIZE, &mut own) == SUCCESS
+                && symbol_info(symbol, SYMBOL_INFO_VARIABLE_ADDRESS, &mut address) == SUCCESS
         };
-        let own = crate::bytes::word::<4>(&value(SYMBOL_INFO_VARIABLE_SIZE)?, 0);
-        let address = crate::bytes::word::<8>(&value(SYMBOL_INFO_VARIABLE_ADDRESS)?, 0);
+        if !known {
+            return None;
+        }
+        let (own, address) = (crate::bytes::word::<4>(&own, 0), crate::bytes::word::<8>(&address, 0));
         (own == size && address != 0).then_some(address)
     }
 }
@@ -273,16 +283,17 @@ pub struct Segments {
 
 impl Segments {
     pub fn iter(&self) -> impl Iterator<Item = LoadedSegment> + '_ {
+        use crate::bytes::word;
         const STORAGE_MEMORY: u64 = 2;
         self.bytes.chunks_exact(DESCRIPTOR).map(|bytes| {
-            let word = |at| crate::bytes::word::<8>(bytes, at);
-            let in_memory = crate::bytes::word::<4>(bytes, 16) == STORAGE_MEMORY && word(24) != 0;
+            let start = word::<8>(bytes, 24) as usize;
+            let in_memory = word::<4>(bytes, 16) == STORAGE_MEMORY && start != 0;
             LoadedSegment {
-                agent: word(0),
-                executable: word(8),
-                file: in_memory.then(|| (word(24) as usize, word(32))),
-                base: word(48),
-                size: word(56),
+                agent: word::<8>(bytes, 0),
+                executable: word::<8>(bytes, 8),
+                file: in_memory.then(|| FileRange { start, size: word::<8>(bytes, 32) }),
+                base: word::<8>(bytes, 48),
+                size: word::<8>(bytes, 56),
             }
         })
     }

@@ -43,7 +43,7 @@ unsafe extern "C" {
     fn writev(file: c_int, parts: *const IoVec, count: c_int) -> isize;
 }
 
-/// `struct iovec`.
+/// `struct iovec` of `writev`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct IoVec {
@@ -51,7 +51,7 @@ struct IoVec {
     size: usize,
 }
 
-/// `sigset_t`.
+/// `sigset_t`, a bit for each signal.
 pub(crate) type SignalSet = [u64; 16];
 
 const O_WRONLY: c_int = 1;
@@ -93,37 +93,42 @@ const SIG_SETMASK: c_int = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Errno(pub c_int);
 
-/// ENOENT.
+/// ENOENT: a file or directory is missing.
 pub const NOT_THERE: Errno = Errno(2);
-/// EEXIST.
+/// EEXIST: a new file was there already.
 pub const EXISTS: Errno = Errno(17);
 pub const TOO_LONG: Errno = Errno(36);
 /// ELOOP: a symbolic link, which is not followed.
 pub const IS_LINK: Errno = Errno(40);
 
 /// The familiar names, for messages.
-const ERRORS: &[(c_int, &[u8])] = &[
-    (1, b"operation not permitted"),
-    (2, b"no such file or directory"),
-    (5, b"input/output error"),
-    (13, b"permission denied"),
-    (17, b"file exists"),
-    (20, b"not a directory"),
-    (21, b"is a directory"),
-    (24, b"too many open files"),
-    (27, b"file too large"),
-    (28, b"no space left on device"),
-    (30, b"read-only file system"),
-    (36, b"file name too long"),
-    (40, b"it is a symbolic link"),
-    (122, b"disk quota exceeded"),
+const ERRORS: &[ErrorText] = &[
+    ErrorText { number: 1, text: b"operation not permitted" },
+    ErrorText { number: 2, text: b"no such file or directory" },
+    ErrorText { number: 5, text: b"input/output error" },
+    ErrorText { number: 13, text: b"permission denied" },
+    ErrorText { number: 17, text: b"file exists" },
+    ErrorText { number: 20, text: b"not a directory" },
+    ErrorText { number: 21, text: b"is a directory" },
+    ErrorText { number: 24, text: b"too many open files" },
+    ErrorText { number: 27, text: b"file too large" },
+    ErrorText { number: 28, text: b"no space left on device" },
+    ErrorText { number: 30, text: b"read-only file system" },
+    ErrorText { number: 36, text: b"file name too long" },
+    ErrorText { number: 40, text: b"it is a symbolic link" },
+    ErrorText { number: 122, text: b"disk quota exceeded" },
 ];
+
+struct ErrorText {
+    number: c_int,
+    text: &'static [u8],
+}
 
 impl Errno {
     /// The text for a message.
     pub fn describe<const N: usize>(self, text: &mut Text<N>) {
-        match ERRORS.iter().find(|(number, _)| *number == self.0) {
-            Some((_, name)) => text.push(name),
+        match ERRORS.iter().find(|error| error.number == self.0) {
+            Some(error) => text.push(error.text),
             None => text.push(b"error ").number(u64::from(self.0.unsigned_abs())),
         };
     }

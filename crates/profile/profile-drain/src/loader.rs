@@ -30,7 +30,7 @@ struct PhdrInfo {
     count: u16,
 }
 
-/// `Elf64_Phdr`.
+/// `Elf64_Phdr`, as the loader has it.
 #[repr(C)]
 struct ProgramHeader {
     kind: u32,

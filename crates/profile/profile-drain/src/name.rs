@@ -5,7 +5,7 @@
 
 use crate::text::Text;
 
-/// A zero-terminated path.
+/// A path with a terminating zero.
 pub type Path = Text<4096>;
 
 pub const DEFAULT: &[u8] = b"default.profraw";
@@ -16,11 +16,11 @@ pub const NOWHERE: &[u8] = b"/dev/null";
 /// The values with which patterns are expanded.
 #[derive(Debug, Clone, Copy)]
 pub struct Process<'a> {
-    /// `%p`.
+    /// The process ID, for `%p`.
     pub id: u64,
-    /// `%h`.
+    /// The machine's name, for `%h`.
     pub host: &'a [u8],
-    /// `%t`.
+    /// The directory for temporary files, for `%t`.
     pub temporary: &'a [u8],
 }
 
@@ -87,7 +87,7 @@ fn specifiers(pattern: &[u8]) -> impl Iterator<Item = (&[u8], Specifier)> {
             [b'%', b't', ..] => (2, Specifier::Temporary),
             [b'%', b'm', ..] => (2, Specifier::Merge(1)),
             [b'%', b'0'..=b'9', ..] => match pool_size(rest) {
-                Some((length, size)) => (length, Specifier::Merge(size)),
+                Some(pool) => (pool.length, Specifier::Merge(pool.size)),
                 None => (1, Specifier::Text),
             },
             [b'%', b'b', ..] => (2, Specifier::Build),
@@ -100,13 +100,20 @@ fn specifiers(pattern: &[u8]) -> impl Iterator<Item = (&[u8], Specifier)> {
     })
 }
 
-/// The length of `%NUMBERm`, and the number, as LLVM's runtime computes it: 32 bits, and 0 is 1.
-fn pool_size(pattern: &[u8]) -> Option<(usize, u64)> {
+/// `%NUMBERm`, a pool of files.
+struct FilePool {
+    /// Bytes of the specifier.
+    length: usize,
+    /// The number, as LLVM's runtime computes it: 32 bits, and 0 is 1.
+    size: u64,
+}
+
+fn pool_size(pattern: &[u8]) -> Option<FilePool> {
     let mut size = 0u32;
     for (at, byte) in pattern.iter().enumerate().skip(1) {
         match byte {
             b'0'..=b'9' => size = size.wrapping_mul(10).wrapping_add(u32::from(byte - b'0')),
-            b'm' => return Some((at + 1, u64::from(size.max(1)))),
+            b'm' => return Some(FilePool { length: at + 1, size: u64::from(size.max(1)) }),
             _ => return None,
         }
     }

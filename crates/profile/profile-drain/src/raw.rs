@@ -6,6 +6,7 @@ use crate::bytes::{put, word};
 use crate::layout::{BYTE_COVERAGE, KEY, RecordLayout};
 use crate::memory::Bytes;
 use crate::text::Text;
+use core::ops::Range;
 
 /// `\xfflprofr\x81` of 64-bit profiles.
 pub const MAGIC: u64 = 0xff6c_7072_6f66_7281;
@@ -135,28 +136,45 @@ impl ProcessTag {
     }
 }
 
-/// The size of the profile that begins there, and the tag of its writer; `None` where it is damaged or of a host, whose
-/// values of value profiling follow without a size.
-pub fn measure(bytes: &[u8]) -> Option<(usize, Option<&[u8]>)> {
+/// A profile at the start of bytes.
+pub struct MeasuredProfile<'a> {
+    /// Bytes of the profile.
+    pub size: usize,
+    /// The tag of its writer, if it has one.
+    pub tag: Option<&'a [u8]>,
+}
+
+/// The profile that begins there; `None` where it is damaged or of a host, whose values of value
+/// profiling follow without a size.
+pub fn measure(bytes: &[u8]) -> Option<MeasuredProfile<'_>> {
     let layout = crate::layout::of_version(word::<8>(bytes, 8))?;
     let (header, uniform) = (header_size(layout), if layout.uniform.is_some() { UNIFORM_WORDS } else { 0 });
     if word::<8>(bytes, 0) != MAGIC || bytes.len() < header {
         return None;
     }
-    let field = |number: usize| usize::try_from(word::<8>(bytes, number * 8)).ok();
     let counter = if word::<8>(bytes, 8) & BYTE_COVERAGE != 0 { 1 } else { 8 };
-    let names = field(9 + uniform)?.checked_add(7)? & !7;
-    let records = header.checked_add(field(2)?)?.checked_add(field(3)?.checked_mul(layout.record)?)?;
-    let tag = bytes.get(records..records.checked_add(field(4)?)?)?;
-    let mut size = records.checked_add(tag.len())?.checked_add(field(5)?.checked_mul(counter)?)?;
-    for part in [field(6)?, field(7)?, field(8)?, names] {
-        size = size.checked_add(part)?;
+    let names = header_size_field(bytes, 9 + uniform)?.checked_add(7)? & !7;
+    let record_bytes = header_size_field(bytes, 3)?.checked_mul(layout.record)?;
+    let records = header.checked_add(header_size_field(bytes, 2)?)?.checked_add(record_bytes)?;
+    let tag = bytes.get(records..records.checked_add(header_size_field(bytes, 4)?)?)?;
+    let counter_bytes = header_size_field(bytes, 5)?.checked_mul(counter)?;
+    let mut size = records.checked_add(tag.len())?.checked_add(counter_bytes)?;
+    for number in 6..9 {
+        size = size.checked_add(header_size_field(bytes, number)?)?;
     }
+    size = size.checked_add(names)?;
     if uniform > 0 {
-        size = size.checked_add(field(9)?.checked_mul(8)?)?.checked_add(field(10)?)?;
+        let uniform_bytes = header_size_field(bytes, 9)?.checked_mul(8)?;
+        size = size.checked_add(uniform_bytes)?.checked_add(header_size_field(bytes, 10)?)?;
     }
-    let has_tables = field(13 + uniform)? != 0 || field(14 + uniform)? != 0;
-    (!has_tables && size <= bytes.len()).then_some((size, (!tag.is_empty()).then_some(tag)))
+    let has_tables = header_size_field(bytes, 13 + uniform)? != 0 || header_size_field(bytes, 14 + uniform)? != 0;
+    let tag = (!tag.is_empty()).then_some(tag);
+    (!has_tables && size <= bytes.len()).then_some(MeasuredProfile { size, tag })
+}
+
+/// A number of the header that counts bytes or records.
+fn header_size_field(bytes: &[u8], number: usize) -> Option<usize> {
+    usize::try_from(word::<8>(bytes, number * 8)).ok()
 }
 
 /// The parts that do not change while device code runs: everything in a file but the payload.
@@ -252,18 +270,25 @@ pub fn fnv(start: u64, bytes: &[u8]) -> u64 {
 
 /// Adds the counts of one payload to another of the same parts. Counters saturate.
 pub fn add(into: &mut [u8], from: &[u8], parts: PayloadParts, byte_coverage: bool) {
-    let mut range = |start: usize, size: usize, wide: bool, merge: fn(u8, u8) -> u8| {
-        let into = into.get_mut(start..start.wrapping_add(size)).unwrap_or_default();
-        let from = from.get(start..start.wrapping_add(size)).unwrap_or_default();
-        if wide {
-            each_word(into, from, u64::saturating_add);
-        } else {
-            into.iter_mut().zip(from).for_each(|(into, from)| *into = merge(*into, *from));
-        }
-    };
-    range(0, parts.counters, !byte_coverage, |a, b| a & b);
-    range(parts.bits_at(), parts.bits, false, |a, b| a | b);
-    range(parts.uniform_at(), parts.uniform, true, |a, _| a);
+    let counters = 0..parts.counters;
+    if byte_coverage {
+        each_byte(into, from, counters, |a, b| a & b);
+    } else {
+        add_words(into, from, counters);
+    }
+    each_byte(into, from, parts.bits_at()..parts.bits_at().wrapping_add(parts.bits), |a, b| a | b);
+    add_words(into, from, parts.uniform_at()..parts.uniform_at().wrapping_add(parts.uniform));
+}
+
+fn add_words(into: &mut [u8], from: &[u8], part: Range<usize>) {
+    let into = into.get_mut(part.clone()).unwrap_or_default();
+    each_word(into, from.get(part).unwrap_or_default(), u64::saturating_add);
+}
+
+fn each_byte(into: &mut [u8], from: &[u8], part: Range<usize>, merge: fn(u8, u8) -> u8) {
+    let into = into.get_mut(part.clone()).unwrap_or_default();
+    let from = from.get(part).unwrap_or_default();
+    into.iter_mut().zip(from).for_each(|(into, from)| *into = merge(*into, *from));
 }
 
 /// Subtracts the counts that [`add`] added; bits that were set stay.
@@ -298,23 +323,28 @@ pub fn names_are_sound(names: &[u8]) -> bool {
             rest = rest.get(1..).unwrap_or_default();
             continue;
         }
-        let chunk = number(rest).and_then(|(size, rest)| number(rest).map(|(packed, rest)| (size, packed, rest)));
-        let Some((size, packed, after)) = chunk else { return false };
-        let length = if packed == 0 { size } else { packed };
-        let next = usize::try_from(length).ok().and_then(|length| after.get(length..));
+        let Some(size) = read_uleb128(rest) else { return false };
+        let Some(packed) = read_uleb128(size.rest) else { return false };
+        let length = if packed.value == 0 { size.value } else { packed.value };
+        let next = usize::try_from(length).ok().and_then(|length| packed.rest.get(length..));
         let Some(next) = next else { return false };
         rest = next;
     }
     true
 }
 
-/// A ULEB128 number and the rest.
-fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+/// A ULEB128 number, and the bytes after it.
+struct Uleb128Prefix<'a> {
+    value: u64,
+    rest: &'a [u8],
+}
+
+fn read_uleb128(bytes: &[u8]) -> Option<Uleb128Prefix<'_>> {
     let mut value = 0;
     for (index, byte) in bytes.iter().enumerate().take(9) {
         value |= u64::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
-            return Some((value, bytes.get(index + 1..)?));
+            return Some(Uleb128Prefix { value, rest: bytes.get(index + 1..)? });
         }
     }
     None

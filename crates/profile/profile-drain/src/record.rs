@@ -29,16 +29,32 @@ pub struct Frame<'a> {
 /// Whether LLVM's reader would accept the record at this address.
 fn is_sound(record: &[u8], address: u64, layout: &RecordLayout, frame: Frame<'_>) -> bool {
     let count = word::<4>(record, layout.counter_count);
-    let points_into = |field: usize, span: Span, size: u64, aligned: u64| {
-        let target = address.wrapping_add(word::<8>(record, field));
-        span.holds(target, size) && target.wrapping_sub(span.address) & (aligned - 1) == 0
-    };
     let sections = frame.sections;
-    let counters = count > 0 && points_into(layout.counters, sections.counters, count * frame.counter, frame.counter);
+    let own = RecordAt { bytes: record, address };
+    let size = count * frame.counter;
+    let counters =
+        count > 0 && holds_aligned(sections.counters, own.target_of_field(layout.counters), size, frame.counter);
     let uniform = layout.uniform.filter(|_| sections.uniform.size > 0);
-    let uniform = uniform.is_none_or(|field| points_into(field, sections.uniform, count * 8, 8));
+    let uniform = uniform.is_none_or(|field| holds_aligned(sections.uniform, own.target_of_field(field), count * 8, 8));
     let bits = word::<4>(record, layout.bit_count);
-    counters && uniform && (bits == 0 || points_into(layout.bits, sections.bits, bits, 1))
+    counters && uniform && (bits == 0 || holds_aligned(sections.bits, own.target_of_field(layout.bits), bits, 1))
+}
+
+/// A record and its address, from which its distances count.
+struct RecordAt<'a> {
+    bytes: &'a [u8],
+    address: u64,
+}
+
+impl RecordAt<'_> {
+    fn target_of_field(&self, field: usize) -> u64 {
+        self.address.wrapping_add(word::<8>(self.bytes, field))
+    }
+}
+
+/// Whether a section has `size` bytes at `target`, at a multiple of `alignment` from its start.
+fn holds_aligned(section: Span, target: u64, size: u64, alignment: u64) -> bool {
+    section.holds(target, size) && target.wrapping_sub(section.address) & (alignment - 1) == 0
 }
 
 /// The number of records of the data section that are sound in this layout; `None` where records do not fill it.
@@ -81,18 +97,20 @@ pub fn clean(data: &mut [u8], layout: &RecordLayout, frame: Frame<'_>) -> Count 
 
 /// The form of a record in the file, `moved` bytes before its place in memory.
 fn finish(record: &mut [u8], moved: u64, layout: &RecordLayout, frame: Frame<'_>) {
-    let mut pointer = |field: usize, there: bool| {
-        let value = if there { word::<8>(record, field).wrapping_add(moved) } else { 0 };
-        let _ = put(record, field, &value.to_le_bytes());
-    };
-    pointer(layout.counters, true);
+    move_pointer(record, layout.counters, Some(moved));
     if let Some(field) = layout.uniform {
-        pointer(field, has_bytes(frame.sections.uniform));
+        move_pointer(record, field, has_bytes(frame.sections.uniform).then_some(moved));
     }
-    pointer(layout.bits, has_bytes(frame.sections.bits));
+    move_pointer(record, layout.bits, has_bytes(frame.sections.bits).then_some(moved));
     // Addresses differ from run to run, and values of value profiling are not collected on a device.
     let _ = put(record, layout.addresses, &[0; 16]);
     let _ = put(record, layout.sites, &[0; 6]);
+}
+
+/// Corrects a distance by the bytes that its record has moved; `None` clears it, for a section that is absent.
+fn move_pointer(record: &mut [u8], field: usize, moved: Option<u64>) {
+    let value = moved.map_or(0, |moved| word::<8>(record, field).wrapping_add(moved));
+    let _ = put(record, field, &value.to_le_bytes());
 }
 
 fn has_bytes(span: Span) -> bool {

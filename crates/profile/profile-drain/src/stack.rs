@@ -32,7 +32,7 @@ const SS_DISABLE: c_int = 2;
 const SIG_BLOCK: c_int = 0;
 const SIG_SETMASK: c_int = 2;
 
-/// `stack_t`.
+/// `stack_t`, an alternate stack for signals.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct SignalStack {

@@ -15,11 +15,17 @@ use crate::libc::{
 };
 use crate::memory::{Bytes, List};
 use crate::name::{DeviceName, Path};
-use crate::raw::{Fixed, ProcessTag, RawIds, add, fnv, header_size, measure, shrinks, subtract};
+use crate::raw::{Fixed, MeasuredProfile, ProcessTag, RawIds, add, fnv, header_size, measure, shrinks, subtract};
 use crate::record;
 
 /// Executable and base of a load.
 pub type LoadKey = (u64, u64);
+
+/// A load of an entry, both by their numbers.
+struct LoadPlace {
+    entry: usize,
+    number: usize,
+}
 
 /// One load of a code object.
 pub struct Load {
@@ -129,14 +135,15 @@ impl Store {
         self.entries.push(entry).map(drop)
     }
 
-    /// The entry of a content, if there is one, and its name: the content, or the next free number if code of the same
-    /// names and another shape has that on this GPU.
+    /// The entry of a content, and its name: the content, or the next free number if code of the same names and another
+    /// shape has that on this GPU.
     fn place_of(&self, content: u64, fixed: &Fixed, device: (u32, &[u8; 64])) -> (u64, Option<usize>) {
         for more in 0..=self.entries.len() as u64 {
             let name = content.wrapping_add(more);
-            let has_name = |own: &StoreEntry| (own.name, (own.node, &own.processor)) == (name, device);
-            let is_it = |at: usize| self.entries.get(at).is_some_and(has_name);
-            let place = self.by_name.find(hash_of(name, u64::from(device.0)), &is_it);
+            let place = self.by_name.find(hash_of(name, u64::from(device.0)), &|at| {
+                let named = self.entries.get(at).filter(|own| own.name == name);
+                named.is_some_and(|own| (own.node, &own.processor) == device)
+            });
             let Some(entry) = place.and_then(|at| self.entries.get(at)) else { return (name, None) };
             if entry.content == content && entry.fixed.parts == fixed.parts && entry.fixed.deltas == fixed.deltas {
                 return (name, place);
@@ -159,17 +166,19 @@ impl Store {
         }
     }
 
-    /// The entry of a load, and the load's number in it.
-    fn place_of_load(&self, load: LoadKey) -> Option<(usize, usize)> {
-        let number = |at: usize| self.entries.get(at)?.load_number(load);
-        let place = self.by_load.find(hash_of(load.0, load.1), &|at| number(at).is_some())?;
-        Some((place, number(place)?))
+    fn place_of_load(&self, load: LoadKey) -> Option<LoadPlace> {
+        let entry = self.by_load.find(hash_of(load.0, load.1), &|at| self.load_number(at, load).is_some())?;
+        Some(LoadPlace { entry, number: self.load_number(entry, load)? })
+    }
+
+    fn load_number(&self, entry: usize, load: LoadKey) -> Option<usize> {
+        self.entries.get(entry)?.load_number(load)
     }
 
     /// Retires a load whose handles are now those of a load of other code.
     fn retire_reused(&mut self, load: LoadKey, place: usize) {
-        if let Some((old, number)) = self.place_of_load(load).filter(|(old, _)| *old != place) {
-            let _ = self.entries.get_mut(old).map(|entry| entry.retire_load(number));
+        if let Some(old) = self.place_of_load(load).filter(|old| old.entry != place) {
+            let _ = self.entries.get_mut(old.entry).map(|entry| entry.retire_load(old.number));
         }
     }
 
@@ -259,7 +268,7 @@ impl Store {
     /// Reads again a load that is known from an earlier drain; `read` returns its payload. False where it must be
     /// captured as a whole.
     pub fn refresh(&mut self, load: LoadKey, read: impl Fn(&Sections, &Fixed) -> Option<Bytes>) -> bool {
-        let Some((place, number)) = self.place_of_load(load) else { return false };
+        let Some(LoadPlace { entry: place, number }) = self.place_of_load(load) else { return false };
         let Some(entry) = self.entries.get_mut(place) else { return false };
         let Some(sections) = entry.loads.get(number).map(|known| known.sections) else { return false };
         let Some(payload) = read(&sections, &entry.fixed) else { return false };
@@ -272,7 +281,7 @@ impl Store {
         let loads = self.entries.iter_mut().flat_map(|entry| entry.loads.iter_mut());
         loads.for_each(|load| load.is_listed = false);
         for key in listed {
-            let Some((place, number)) = self.place_of_load(key) else { continue };
+            let Some(LoadPlace { entry: place, number }) = self.place_of_load(key) else { continue };
             if let Some(load) = self.entries.get_mut(place).and_then(|entry| entry.loads.get_mut(number)) {
                 load.is_listed = true;
             }
@@ -405,7 +414,7 @@ impl StoreEntry {
 
     /// Adds the new counts to the file of all processes.
     fn merge(&mut self, path: &Path, process: u64) -> Result<WriteOutcome, Errno> {
-        let Some((file, size)) = lock(path, Open::Shared)? else { return Ok(WriteOutcome::Taken) };
+        let Some(LockedFile { file, size }) = lock(path, Open::Shared)? else { return Ok(WriteOutcome::Taken) };
         let result = self.merge_locked(path, process, &file, size);
         if result.is_err() && size == 0 {
             remove_file(path); // made by `lock` and held by no other process: an empty file is no profile
@@ -437,20 +446,24 @@ impl StoreEntry {
         if lengths.iter().sum::<usize>() as u64 != size {
             return Ok(None);
         }
-        let read = |index: usize| {
-            let mut bytes = Bytes::zeroed(lengths.get(index).copied().unwrap_or(0)).ok_or(NO_MEMORY)?;
-            let length = file.read(&mut bytes)?;
-            bytes.truncate(length);
-            Ok(bytes)
-        };
-        let (head, data, payload, names) = (read(0)?, read(1)?, read(2)?, read(3)?);
+        let [head, data, payload, names] = lengths;
+        let (head, data) = (read_bytes(file, head)?, read_bytes(file, data)?);
+        let (payload, names) = (read_bytes(file, payload)?, read_bytes(file, names)?);
         let same = *head == *header.bytes() && *names == *self.fixed.names;
         let same = same && payload.len() == self.fixed.parts.size();
         Ok((same && record::agree(&mut self.fixed.data, &data, layout)).then_some(payload))
     }
 }
 
-/// ENOMEM.
+/// The next bytes of a file; fewer at its end.
+fn read_bytes(file: &OpenFile, most: usize) -> Result<Bytes, Errno> {
+    let mut bytes = Bytes::zeroed(most).ok_or(NO_MEMORY)?;
+    let length = file.read(&mut bytes)?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+/// ENOMEM: the allocation has failed.
 const NO_MEMORY: Errno = Errno(12);
 
 enum Total<'a> {
@@ -478,10 +491,17 @@ fn open(path: &Path, how: Open) -> Result<OpenFile, Errno> {
     }
 }
 
-/// The file, locked, and its size. A writer replaces the file that it had locked by a new one: a process that
+/// A file under its lock.
+struct LockedFile {
+    file: OpenFile,
+    /// Its bytes when it was locked.
+    size: u64,
+}
+
+/// Opens and locks a file. A writer replaces the file that it had locked by a new one: a process that
 /// waited for the old one starts again. `None` where the file system lacks locks, or for a symbolic link: nothing
 /// can be added safely.
-fn lock(path: &Path, how: Open) -> Result<Option<(OpenFile, u64)>, Errno> {
+fn lock(path: &Path, how: Open) -> Result<Option<LockedFile>, Errno> {
     loop {
         let file = match open(path, how) {
             // Its target is not ours to make, or to replace.
@@ -498,7 +518,7 @@ fn lock(path: &Path, how: Open) -> Result<Option<(OpenFile, u64)>, Errno> {
         }
         let [same_device, same_number, ..] = open(path, how)?.status()?;
         if (device, number) == (same_device, same_number) {
-            return Ok(Some((file, size)));
+            return Ok(Some(LockedFile { file, size }));
         }
     }
 }
@@ -526,7 +546,9 @@ fn append(path: &Path, own: &[u8], writer: Writer) -> Result<WriteOutcome, Errno
             Ok(locked) => locked,
         };
         let others = match &locked {
-            Some((file, size)) if file.status()?[3] > writer.since => read_others(file, *size, writer.tag)?,
+            Some(LockedFile { file, size }) if file.status()?[3] > writer.since => {
+                read_others(file, *size, writer.tag)?
+            }
             _ => Some(Bytes::EMPTY),
         };
         let Some(others) = others else { return Ok(WriteOutcome::Taken) };
@@ -536,13 +558,11 @@ fn append(path: &Path, own: &[u8], writer: Writer) -> Result<WriteOutcome, Errno
 
 /// The profiles of other processes in a file; `None` if it has anything else.
 fn read_others(file: &OpenFile, size: u64, tag: ProcessTag) -> Result<Option<Bytes>, Errno> {
-    let mut bytes = Bytes::zeroed(usize::try_from(size).unwrap_or(usize::MAX)).ok_or(NO_MEMORY)?;
-    let length = file.read(&mut bytes)?;
-    bytes.truncate(length);
-    let mut kept = Bytes::zeroed(length).ok_or(NO_MEMORY)?;
+    let bytes = read_bytes(file, usize::try_from(size).unwrap_or(usize::MAX))?;
+    let mut kept = Bytes::zeroed(bytes.len()).ok_or(NO_MEMORY)?;
     let (mut at, mut used) = (0, 0);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let Some((size, writer)) = measure(rest) else { return Ok(None) };
+        let Some(MeasuredProfile { size, tag: writer }) = measure(rest) else { return Ok(None) };
         if writer != Some(&tag.bytes()) {
             put(&mut kept, used, rest.get(..size).unwrap_or_default()).ok_or(NO_MEMORY)?;
             used = used.wrapping_add(size);

@@ -16,18 +16,28 @@ pub const LEGACY: &[&str] = &[
     "__llvm_profile_hip_collect_device_data",
 ];
 
-/// Functions that destroy code objects: calls of this image are bound to ours, which drains and forwards the call. Each
-/// has the result that it returns where the real function is not in the process.
-pub const WRAPPED: &[(&str, u32)] = &[
+/// A function of HIP or HSA that the drain takes the place of.
+pub struct WrappedFunction {
+    pub name: &'static str,
+    /// The result where the real function is not in the process.
+    pub failure: u32,
+}
+
+const fn wrapped_function(name: &'static str, failure: u32) -> WrappedFunction {
+    WrappedFunction { name, failure }
+}
+
+/// Functions that destroy code objects: calls of this image are bound to ours, which drains and forwards the call.
+pub const WRAPPED: &[WrappedFunction] = &[
     // hipErrorSharedObjectSymbolNotFound
-    ("hipModuleUnload", 302),
-    ("hipLibraryUnload", 302),
-    ("__hipUnregisterFatBinary", 0),
+    wrapped_function("hipModuleUnload", 302),
+    wrapped_function("hipLibraryUnload", 302),
+    wrapped_function("__hipUnregisterFatBinary", 0),
     // Destroys nothing, but identifies the code objects that the other will destroy.
-    ("__hipRegisterFatBinary", 0),
+    wrapped_function("__hipRegisterFatBinary", 0),
     // HSA_STATUS_ERROR
-    ("hsa_executable_destroy", 0x1000),
-    ("hsa_shut_down", 0x1000),
+    wrapped_function("hsa_executable_destroy", 0x1000),
+    wrapped_function("hsa_shut_down", 0x1000),
 ];
 
 /// The symbols that the object may leave undefined: those of libc, of the loader, and of the host's profile runtime.

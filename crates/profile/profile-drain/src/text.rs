@@ -27,7 +27,7 @@ impl<const N: usize> Text<N> {
     }
 
     pub fn push(&mut self, text: &[u8]) -> &mut Self {
-        let (used, all) = append(&mut self.bytes, self.length, text);
+        let AppendedText { used, all } = append(&mut self.bytes, self.length, text);
         self.length = used;
         self.cut |= !all;
         self
@@ -73,13 +73,20 @@ impl<const N: usize> Text<N> {
     }
 }
 
-/// The new length, and whether everything fitted. Not inlined: messages call this a hundred times.
+struct AppendedText {
+    /// The new length of the text.
+    used: usize,
+    /// Whether all of it fitted.
+    all: bool,
+}
+
+/// Adds text to a buffer. Not inlined: messages call this a hundred times.
 #[inline(never)]
-fn append(buffer: &mut [u8], used: usize, text: &[u8]) -> (usize, bool) {
+fn append(buffer: &mut [u8], used: usize, text: &[u8]) -> AppendedText {
     let room = buffer.len().saturating_sub(1).saturating_sub(used);
     let fits = text.get(..room.min(text.len())).unwrap_or_default();
     let _ = put(buffer, used, fits);
-    (used + fits.len(), fits.len() == text.len())
+    AppendedText { used: used + fits.len(), all: fits.len() == text.len() }
 }
 
 #[cfg(test)]

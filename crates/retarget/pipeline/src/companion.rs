@@ -30,20 +30,35 @@ const TRAILER: usize = MAGIC.len() + 16;
 /// Section flag `SHF_ALLOC`: it is loaded.
 const ALLOC: u64 = 2;
 
+/// The bytes that surround a companion.
+pub struct CompanionFrame {
+    /// Zeros between the code object and the companion.
+    pub padding: Vec<u8>,
+    /// Magic and sizes, which follow the companion.
+    pub trailer: Vec<u8>,
+}
+
 /// The bytes before and after a companion of that size, which follows a code object of that size.
-pub fn frame_companion(code_object: usize, companion: usize) -> (Vec<u8>, Vec<u8>) {
+pub fn frame_companion(code_object: usize, companion: usize) -> CompanionFrame {
     let padding = vec![0; code_object.next_multiple_of(8) - code_object];
     let sizes = [code_object as u64, companion as u64].map(u64::to_le_bytes);
-    (padding, [&MAGIC[..], &sizes[0], &sizes[1]].concat())
+    CompanionFrame { padding, trailer: [&MAGIC[..], &sizes[0], &sizes[1]].concat() }
+}
+
+/// The sizes in a trailer, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CompanionSizes {
+    code_object: u64,
+    companion: u64,
 }
 
 /// Sizes of code object and companion; `None` without a companion.
-fn companion_sizes(bytes: &[u8]) -> Option<(u64, u64)> {
+fn companion_sizes(bytes: &[u8]) -> Option<CompanionSizes> {
     let trailer = bytes.len().checked_sub(TRAILER)?;
     let (magic, sizes) = bytes[trailer..].split_at(MAGIC.len());
-    let (own, companion) = (read_companion_size(0, sizes)?, read_companion_size(8, sizes)?);
-    let expected = own.checked_next_multiple_of(8)?.checked_add(companion)?;
-    (magic == MAGIC && expected == trailer as u64).then_some((own, companion))
+    let (code_object, companion) = (read_companion_size(0, sizes)?, read_companion_size(8, sizes)?);
+    let expected = code_object.checked_next_multiple_of(8)?.checked_add(companion)?;
+    (magic == MAGIC && expected == trailer as u64).then_some(CompanionSizes { code_object, companion })
 }
 
 fn read_companion_size(at: usize, sizes: &[u8]) -> Option<u64> {
@@ -60,9 +75,9 @@ pub(crate) struct Companion<'a> {
 pub(crate) fn take_companions<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Companion<'a>>, Diagnostic> {
     let mut taken = Vec::new();
     for (id, data) in bundle.entries().iter().map(|entry| (entry.id.clone(), entry.data.clone())).collect::<Vec<_>>() {
-        let Some((own, size)) = companion_sizes(&data) else { continue };
-        let start = own.next_multiple_of(8);
-        let parts = data.part(0..own).zip(data.part(start..start + size));
+        let Some(sizes) = companion_sizes(&data) else { continue };
+        let start = sizes.code_object.next_multiple_of(8);
+        let parts = data.part(0..sizes.code_object).zip(data.part(start..start + sizes.companion));
         let (own, companion) = parts.ok_or_else(|| companion_range_error(&id))?;
         bundle.set_data(&id, own);
         taken.push(Companion { entry: id, companion });
@@ -91,10 +106,7 @@ pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
         return Err("the target or the number of loaded sections differs".to_owned());
     }
     for (one_section, other_section) in here.iter().zip(&there) {
-        let row = |section: &ElfSectionView<'_>| {
-            (section.kind, section.flags, section.address, section.range.len(), section.align)
-        };
-        let named = one_section.name == other_section.name && row(one_section) == row(other_section);
+        let named = one_section.name == other_section.name && has_same_header(one_section, other_section);
         let (content, again) =
             (one.bytes().get(one_section.range.clone()), other.bytes().get(other_section.range.clone()));
         let same = SYMBOLS.contains(&one_section.name) || content == again;
@@ -103,6 +115,14 @@ pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
         }
     }
     if dynamic_symbols(&one) == dynamic_symbols(&other) { Ok(()) } else { Err("a dynamic symbol differs".to_owned()) }
+}
+
+fn has_same_header(one: &ElfSectionView<'_>, other: &ElfSectionView<'_>) -> bool {
+    one.kind == other.kind
+        && one.flags == other.flags
+        && one.address == other.address
+        && one.range.len() == other.range.len()
+        && one.align == other.align
 }
 
 fn parse_same_code(data: &[u8]) -> Result<CodeObject<'_>, String> {
@@ -116,18 +136,28 @@ fn loaded_sections<'o, 'a>(object: &'o CodeObject<'a>) -> Vec<&'o ElfSectionView
     object.sections().iter().filter(|section| section.flags & ALLOC != 0).collect()
 }
 
-/// Dynamic symbols: name and the rest of the entry. A section's number counts the loaded ones, which come first.
-fn dynamic_symbols<'a>(object: &CodeObject<'a>) -> BTreeSet<(&'a [u8], &'a [u8])> {
-    let bytes = object.bytes();
-    let content = |name: &str| object.sections().iter().find(|section| section.name == name);
-    let content = |name: &str| content(name).and_then(|section| bytes.get(section.range.clone())).unwrap_or_default();
-    let (rows, names) = (content(".dynsym"), content(".dynstr"));
-    let symbol = |row: &'a [u8]| {
-        let at = u32::from_le_bytes([row[0], row[1], row[2], row[3]]) as usize;
-        let name = names.get(at..).unwrap_or_default();
-        (name.split(|byte| *byte == 0).next().unwrap_or_default(), &row[4..])
-    };
-    rows.chunks_exact(24).map(symbol).collect()
+/// An entry of `.dynsym`. A section's number counts the loaded ones, which come first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct DynamicSymbol<'a> {
+    name: &'a [u8],
+    /// The entry without the offset of its name.
+    fields: &'a [u8],
+}
+
+fn dynamic_symbols<'a>(object: &CodeObject<'a>) -> BTreeSet<DynamicSymbol<'a>> {
+    let (rows, names) = (section_content(object, ".dynsym"), section_content(object, ".dynstr"));
+    rows.chunks_exact(24).map(|row| read_dynamic_symbol(row, names)).collect()
+}
+
+fn section_content<'a>(object: &CodeObject<'a>, name: &str) -> &'a [u8] {
+    let section = object.sections().iter().find(|section| section.name == name);
+    section.and_then(|section| object.bytes().get(section.range.clone())).unwrap_or_default()
+}
+
+fn read_dynamic_symbol<'a>(row: &'a [u8], names: &'a [u8]) -> DynamicSymbol<'a> {
+    let at = u32::from_le_bytes([row[0], row[1], row[2], row[3]]) as usize;
+    let name = names.get(at..).unwrap_or_default();
+    DynamicSymbol { name: name.split(|byte| *byte == 0).next().unwrap_or_default(), fields: &row[4..] }
 }
 
 /// Whether a code object that was compiled again may replace the one it shares its bitcode with: the same kernels.
@@ -153,7 +183,7 @@ fn parse_kernel_code(data: &[u8]) -> Result<CodeObject<'_>, String> {
 /// [`has_same_kernels`], and it contains no instruction that the compiler copies unchanged from the source.
 ///
 /// # Errors
-/// As for [`has_same_kernels`].
+/// As for [`has_same_kernels`]; the family that an instruction needs.
 pub fn may_stand_for(code_object: &[u8], other: &[u8], target: &TargetId) -> Result<(), String> {
     has_same_kernels(code_object, other, target)?;
     let object = CodeObject::parse(other).map_err(|error| error.what)?;
@@ -175,12 +205,12 @@ mod tests {
     #[test]
     fn what_rides_behind_comes_off_whole_or_not_at_all() {
         let whole = |own: &[u8], companion: &[u8]| {
-            let (before, behind) = frame_companion(own.len(), companion.len());
-            [own, &before, companion, &behind].concat()
+            let frame = frame_companion(own.len(), companion.len());
+            [own, &frame.padding, companion, &frame.trailer].concat()
         };
         for own in [&b"code"[..], b"an object", b"12345678"] {
             let bytes = whole(own, b"its companion");
-            assert_eq!(companion_sizes(&bytes), Some((own.len() as u64, 13)));
+            assert_eq!(companion_sizes(&bytes), Some(CompanionSizes { code_object: own.len() as u64, companion: 13 }));
             for cut in 0..bytes.len() {
                 assert_eq!(companion_sizes(&bytes[..cut]), None, "{cut}");
             }

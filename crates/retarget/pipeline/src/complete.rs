@@ -7,7 +7,7 @@
 //!
 //! Absent on purpose: kernels that the source itself has for some GPUs only.
 
-use crate::record::derived_origins;
+use crate::record::{EntryOrigin, derived_origins};
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::{CodeObject, is_code_object, is_empty_link, kernel_count};
 use hotswap_report::{Diagnostic, codes};
@@ -59,7 +59,7 @@ pub fn find_missing(bytes: &[u8], requested: &[TargetId]) -> Result<Vec<MissingC
 /// Code objects that lack a kernel of the code object that they were made from.
 fn lacking_kernels(bundle: &Bundle<'_>) -> Result<Vec<MissingCode>, Diagnostic> {
     let mut missing = Vec::new();
-    for (made, source) in derived_origins(bundle)? {
+    for EntryOrigin { made, source } in derived_origins(bundle)? {
         let source = EntryId::parse(&made)?.with_target(&source).map(|id| id.to_string());
         let entries = bundle.entry(&made).zip(source.and_then(|source| bundle.entry(&source)));
         let Some((made, source)) = entries else { continue };

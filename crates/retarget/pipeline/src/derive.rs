@@ -2,12 +2,13 @@
 //! result is read back.
 
 use crate::companion::has_same_kernels;
-use crate::entry::{NewEntry, SourceEntry};
+use crate::entry::{NewEntry, RecompiledObject, SourceEntry};
 use crate::policy::is_refusal;
 use hotswap_adapt::{AdaptRequest, ObjectRecord};
 use hotswap_bundle::EntryId;
 use hotswap_code_object::{
-    CodeObject, SystemSgprShift, device_symbols_note, same_but_for_label, with_own_build_id, without_kernels,
+    CodeObject, KernelMetadata, SystemSgprShift, device_symbols_note, same_but_for_label, with_own_build_id,
+    without_kernels,
 };
 use hotswap_compat::Selection;
 use hotswap_device_symbols::note;
@@ -26,29 +27,41 @@ pub(crate) fn derive_entries(
     selection: Selection,
     leave_out: bool,
 ) -> Result<Vec<NewEntry>, Vec<Diagnostic>> {
-    let mut ranked: Vec<(usize, &SourceEntry<'_>)> = sources.iter().copied().enumerate().collect();
-    ranked.sort_by_key(|(_, entry)| enabled_target_features(entry).into_iter().filter(|on| *on).count());
-    let mut made: Vec<(usize, NewEntry)> = Vec::new();
-    let mut failed = Vec::new();
-    for (index, entry) in ranked {
+    let mut ranked: Vec<usize> = (0..sources.len()).collect();
+    ranked.sort_by_key(|index| enabled_target_features(sources[*index]).into_iter().filter(|on| *on).count());
+    let mut made: Vec<MadeEntry> = Vec::new();
+    let mut failed: Vec<FailedEntry> = Vec::new();
+    for index in ranked {
+        let entry = sources[index];
         let target = hotswap_compat::derive_target_id(&entry.target, request).ok();
         if target.is_some_and(|target| is_made(&made, &target, &entry.id)) {
             continue;
         }
         match derive_entry(entry, request, selection, leave_out) {
-            Ok(derived) => made.push((index, derived)),
-            Err(found) => failed.push((index, target, found)),
+            Ok(derived) => made.push(MadeEntry { index, derived }),
+            Err(findings) => failed.push(FailedEntry { index, target, findings }),
         }
     }
-    failed.retain(|(index, target, _): &(usize, Option<TargetId>, _)| {
-        !target.is_some_and(|target| is_made(&made, &target, &sources[*index].id))
-    });
+    failed.retain(|one| !one.target.is_some_and(|target| is_made(&made, &target, &sources[one.index].id)));
     if !failed.is_empty() {
-        failed.sort_by_key(|(index, ..)| *index);
-        return Err(failed.into_iter().flat_map(|(_, _, found)| found).collect());
+        failed.sort_by_key(|one| one.index);
+        return Err(failed.into_iter().flat_map(|one| one.findings).collect());
     }
-    made.sort_by_key(|(index, _)| *index);
-    Ok(made.into_iter().map(|(_, derived)| derived).collect())
+    made.sort_by_key(|one| one.index);
+    Ok(made.into_iter().map(|one| one.derived).collect())
+}
+
+/// The entry that was made from the source at `index`.
+struct MadeEntry {
+    index: usize,
+    derived: NewEntry,
+}
+
+/// The findings about the source at `index`, whose entry would be for `target`.
+struct FailedEntry {
+    index: usize,
+    target: Option<TargetId>,
+    findings: Vec<Diagnostic>,
 }
 
 fn enabled_target_features(entry: &SourceEntry<'_>) -> [bool; 2] {
@@ -56,9 +69,9 @@ fn enabled_target_features(entry: &SourceEntry<'_>) -> [bool; 2] {
 }
 
 /// Whether the entry that would be made from `source` was made from another one already. (The same ID twice is damage.)
-fn is_made(made: &[(usize, NewEntry)], target: &TargetId, source: &EntryId) -> bool {
+fn is_made(made: &[MadeEntry], target: &TargetId, source: &EntryId) -> bool {
     let id = source.with_target(&target.to_string()).map(|id| id.to_string());
-    made.iter().any(|(_, derived)| Some(&derived.id) == id.as_ref() && derived.source != *source)
+    made.iter().any(|one| Some(&one.derived.id) == id.as_ref() && one.derived.source != *source)
 }
 
 /// The result of one code object for `request`; an error is all findings, or one defect.
@@ -110,12 +123,15 @@ fn with_functions(source: &SourceEntry<'_>, data: Vec<u8>) -> Result<Vec<u8>, Di
 /// The kernels that all findings concern, if there are others; `None` if one concerns something else.
 fn kernels_of(found: &[Diagnostic], source: &SourceEntry<'_>) -> Option<BTreeSet<String>> {
     let kernels = &source.object.note().kernels;
-    let of = |finding: &Diagnostic| {
-        let name = finding.place.kernel.as_ref().filter(|_| finding.code == codes::NOT_SAFE)?;
-        kernels.iter().any(|kernel| kernel.name == name).then(|| name.clone())
-    };
-    let names: BTreeSet<String> = found.iter().map(of).collect::<Option<_>>()?;
+    let names: BTreeSet<String> =
+        found.iter().map(|finding| kernel_of_finding(finding, kernels)).collect::<Option<_>>()?;
     (names.len() < kernels.len()).then_some(names)
+}
+
+/// The kernel that fails a check; `None` for a finding of another kind, or about something else.
+fn kernel_of_finding(finding: &Diagnostic, kernels: &[KernelMetadata<'_>]) -> Option<String> {
+    let name = finding.place.kernel.as_ref().filter(|_| finding.code == codes::NOT_SAFE)?;
+    kernels.iter().any(|kernel| kernel.name == name).then(|| name.clone())
 }
 
 /// The result of a code object without these kernels. The rest passes the checks of the pair as a whole object does.
@@ -191,8 +207,8 @@ fn single_relabel_error(error: Diagnostic) -> Vec<Diagnostic> {
 
 /// Takes the code object that the link has compiled.
 fn take_recompiled(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
-    let found = source.recompiled.filter(|(processor, _)| *processor == target.processor);
-    let (_, data) =
+    let found = source.recompiled.filter(|object| object.processor == target.processor);
+    let RecompiledObject { data, .. } =
         found.ok_or_else(|| recompiled_verify_failure(format!("the link has compiled nothing for {target}")))?;
     has_same_kernels(source.data, data, target)
         .map_err(|what| recompiled_verify_failure(format!("what the link has compiled for {target}: {what}")))?;

@@ -15,13 +15,20 @@ pub(crate) struct SourceEntry<'a> {
     pub(crate) data: &'a [u8],
     /// The same code with relocations, where the link has kept them.
     pub(crate) relocatable: Option<&'a [u8]>,
-    /// The other processor for which the link has compiled the same bitcode, and that code object.
-    pub(crate) recompiled: Option<(&'static Processor, &'a [u8])>,
+    /// The same bitcode for another processor, where the link has compiled it.
+    pub(crate) recompiled: Option<RecompiledObject<'a>>,
+}
+
+/// A code object that the link has compiled for another processor from the same bitcode.
+#[derive(Clone, Copy)]
+pub(crate) struct RecompiledObject<'a> {
+    pub(crate) processor: &'static Processor,
+    pub(crate) data: &'a [u8],
 }
 
 impl SourceEntry<'_> {
     pub(crate) fn available_code(&self) -> AvailableObject {
-        AvailableObject { target: self.target, recompiled: self.recompiled.map(|(processor, _)| processor) }
+        AvailableObject { target: self.target, recompiled: self.recompiled.map(|object| object.processor) }
     }
 }
 

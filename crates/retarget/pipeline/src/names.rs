@@ -5,7 +5,7 @@
 
 use crate::entry::SourceEntry;
 use crate::parse::code_objects;
-use crate::record::derived_origins;
+use crate::record::{EntryOrigin, derived_origins};
 use crate::request::RetargetRequest;
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
@@ -18,7 +18,7 @@ use hotswap_targets::{Processor, TargetId, find_processor};
 pub(crate) struct HostNames<'n> {
     host: &'n HostPart<'n>,
     /// Entries that were made, and the targets that they were made from.
-    origins: Vec<(String, String)>,
+    origins: Vec<EntryOrigin>,
     /// Whether the check is disabled.
     unchecked: bool,
 }
@@ -38,9 +38,9 @@ impl<'n> HostNames<'n> {
         let (mut id, mut found) = (entry.to_string(), target_processor_name(entry.target().unwrap_or_default()));
         // As many steps as there are entries, so that a cyclic record terminates, too.
         for _ in 0..self.origins.len() {
-            let Some((_, source)) = self.origins.iter().find(|(made, _)| *made == id) else { break };
-            found = target_processor_name(source);
-            let Some(next) = entry.with_target(source) else { break };
+            let Some(origin) = self.origins.iter().find(|origin| origin.made == id) else { break };
+            found = target_processor_name(&origin.source);
+            let Some(next) = entry.with_target(&origin.source) else { break };
             id = next.to_string();
         }
         found
@@ -80,8 +80,8 @@ pub(crate) fn gpus_served(
 }
 
 fn keeps_own_entry(gpu: &str, request: &RetargetRequest, present: &[SourceEntry<'_>], dropped: &[String]) -> bool {
-    let is_own = |entry: &&SourceEntry<'_>| entry.target.processor.name == gpu && !states_features(&entry.target);
-    !request.drop_covered && present.iter().filter(is_own).any(|entry| !dropped.contains(&entry.id.to_string()))
+    let mut own = present.iter().filter(|entry| entry.target.processor.name == gpu && !states_features(&entry.target));
+    !request.drop_covered && own.any(|entry| !dropped.contains(&entry.id.to_string()))
 }
 
 fn states_features(id: &TargetId) -> bool {

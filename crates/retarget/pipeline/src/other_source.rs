@@ -3,9 +3,10 @@
 //! Invariant: the host finds the same kernels, and starts them in the same way: names, sizes of arguments, lanes of a wave,
 //! largest work-groups. Kernels that are chosen by the name of a GPU must be those that the shown name chooses.
 
+use crate::entry::SourceEntry;
 use crate::names::disagreements_of_shown_names;
 use crate::parse;
-use hotswap_code_object::{CodeObject, KernelMetadata};
+use hotswap_code_object::CodeObject;
 use hotswap_compat::names::HostPart;
 use hotswap_plan::RetargetPair;
 use hotswap_report::Diagnostic;
@@ -33,19 +34,23 @@ fn parse_record_object(bytes: &[u8]) -> Result<CodeObject<'_>, Diagnostic> {
 pub fn can_stand_in(bytes: &[u8], shown: &str, other: &str, host: &HostPart<'_>) -> Result<bool, Diagnostic> {
     let (bundle, _) = hotswap_bundle::parse(bytes)?;
     let present = parse::code_objects(&bundle, &[])?;
-    let of = |name: &str| -> Vec<KernelInterfaces<'_>> {
-        let entries = present.iter().filter(|entry| entry.target.processor.name == name);
-        entries.map(|entry| kernel_interfaces(&entry.object)).collect()
-    };
     // Sets of features are sources of sets of features: with several, which replaces which is not known.
-    let ([own], [others]) = (&of(shown)[..], &of(other)[..]) else { return Ok(false) };
+    let (own, others) = (interfaces_for_processor(&present, shown), interfaces_for_processor(&present, other));
+    let ([own], [others]) = (&own[..], &others[..]) else { return Ok(false) };
     let pair = RetargetPair { source: shown.to_owned(), target: other.to_owned() };
     Ok(own == others && disagreements_of_shown_names(bytes, &[pair], host)?.is_empty())
 }
 
+fn interfaces_for_processor<'a>(present: &[SourceEntry<'a>], name: &str) -> Vec<KernelInterfaces<'a>> {
+    let entries = present.iter().filter(|entry| entry.target.processor.name == name);
+    entries.map(|entry| kernel_interfaces(&entry.object)).collect()
+}
+
 fn kernel_interfaces<'a>(object: &CodeObject<'a>) -> KernelInterfaces<'a> {
-    let interface = |kernel: &KernelMetadata<'a>| {
-        (kernel.name, [kernel.kernarg_size, kernel.wavefront_size, kernel.max_flat_workgroup_size])
-    };
-    object.note().kernels.iter().map(interface).collect()
+    let mut interfaces = KernelInterfaces::new();
+    for kernel in object.note().kernels.iter() {
+        let facts = [kernel.kernarg_size, kernel.wavefront_size, kernel.max_flat_workgroup_size];
+        interfaces.insert(kernel.name, facts);
+    }
+    interfaces
 }

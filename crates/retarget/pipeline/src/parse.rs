@@ -1,7 +1,7 @@
 //! The first step: a bundle taken apart into its code objects.
 
 use crate::companion::{self, Companion};
-use crate::entry::SourceEntry;
+use crate::entry::{RecompiledObject, SourceEntry};
 use crate::request::{RetargetRequest, SourcePolicy};
 use hotswap_bundle::{Bundle, BundleEntry, EntryId};
 use hotswap_code_object::{CodeObject, is_code_object, is_empty_link};
@@ -37,14 +37,21 @@ pub(crate) fn code_objects<'a>(
     bundle: &'a Bundle<'_>,
     companions: &'a [Companion<'_>],
 ) -> Result<Vec<SourceEntry<'a>>, Diagnostic> {
-    let objects = bundle.entries().iter().filter(is_linked_code_object);
-    let one = |entry: &'a BundleEntry<'_>| {
-        let Some(mut present) = source_of_entry(entry)? else { return Ok(None) };
-        let own = companions.iter().filter(|companion| companion.entry == entry.id);
-        own.map(Companion::bytes).try_for_each(|bytes| add_companion(&mut present, bytes))?;
-        Ok(Some(present))
-    };
-    objects.filter_map(|entry| one(entry).map_err(|error: Diagnostic| error.in_entry(&entry.id)).transpose()).collect()
+    let mut present = Vec::new();
+    for entry in bundle.entries().iter().filter(is_linked_code_object) {
+        present.extend(source_with_companions(entry, companions).map_err(|error| error.in_entry(&entry.id))?);
+    }
+    Ok(present)
+}
+
+fn source_with_companions<'a>(
+    entry: &'a BundleEntry<'_>,
+    companions: &'a [Companion<'_>],
+) -> Result<Option<SourceEntry<'a>>, Diagnostic> {
+    let Some(mut source) = source_of_entry(entry)? else { return Ok(None) };
+    let own = companions.iter().filter(|companion| companion.entry == entry.id);
+    own.map(Companion::bytes).try_for_each(|bytes| add_companion(&mut source, bytes))?;
+    Ok(Some(source))
 }
 
 fn is_linked_code_object(entry: &&BundleEntry<'_>) -> bool {
@@ -77,7 +84,7 @@ fn add_companion<'a>(present: &mut SourceEntry<'a>, bytes: &'a [u8]) -> Result<(
     if target.processor == present.target.processor {
         present.relocatable = Some(bytes);
     } else {
-        present.recompiled = Some((target.processor, bytes));
+        present.recompiled = Some(RecompiledObject { processor: target.processor, data: bytes });
     }
     Ok(())
 }

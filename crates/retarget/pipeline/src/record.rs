@@ -36,23 +36,23 @@ fn hash_all(objects: &[&[u8]], release: &ReleaseBytesFn<'_>) -> Vec<String> {
     let share = objects.len().div_ceil(threads).max(1);
     thread::scope(|scope| {
         for (objects, hashes) in objects.chunks(share).zip(hashes.chunks_mut(share)) {
-            let work = move || {
-                for (object, hash) in objects.iter().zip(hashes) {
-                    *hash = sha256_of(object, release);
-                }
-            };
             if threads == 1 {
-                work();
+                hash_missing(objects, hashes, release);
             } else {
                 // Where the system provides no more threads, missing hashes are computed below.
-                let _ = thread::Builder::new().spawn_scoped(scope, work);
+                let _ = thread::Builder::new().spawn_scoped(scope, move || hash_missing(objects, hashes, release));
             }
         }
     });
-    for (object, hash) in objects.iter().zip(&mut hashes).filter(|(_, hash)| hash.is_empty()) {
+    hash_missing(objects, &mut hashes, release);
+    hashes
+}
+
+/// Writes the hashes of those objects whose hash is still empty.
+fn hash_missing(objects: &[&[u8]], hashes: &mut [String], release: &ReleaseBytesFn<'_>) {
+    for (object, hash) in objects.iter().zip(hashes).filter(|(_, hash)| hash.is_empty()) {
         *hash = sha256_of(object, release);
     }
-    hashes
 }
 
 /// The record of the resulting bundle: old entries first, then the derived ones, of both those that `is_kept`
@@ -68,11 +68,11 @@ pub(crate) fn build_record(
 ) -> Result<Record, Diagnostic> {
     let earlier = earlier_rows(bundle)?;
     let objects: Vec<&[u8]> = present.iter().map(|e| e.data).chain(derived.iter().map(|e| &e.data[..])).collect();
-    let release = |part: &[u8]| {
+    let mut hashes = hash_all(&objects, &|part| {
         bundle.release(part);
         derived.iter().for_each(|entry| entry.data.release(part));
-    };
-    let mut hashes = hash_all(&objects, &release).into_iter();
+    })
+    .into_iter();
     let old: Vec<_> =
         present.iter().zip(&mut hashes).map(|(entry, hash)| row_of_source(entry, hash, &earlier)).collect();
     let new = derived.iter().zip(hashes).map(|(entry, hash)| derived_row(entry, hash, present, &old));
@@ -148,10 +148,18 @@ pub(crate) fn made_before(bundle: &Bundle<'_>) -> Result<Vec<String>, Diagnostic
     Ok(rows.filter(|row| row.route.is_made()).map(|row| row.id).collect())
 }
 
-/// IDs of the entries that an earlier run has made by changing the code of another one, and the targets of these.
-pub(crate) fn derived_origins(bundle: &Bundle<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
+/// An entry that an earlier run has made by changing the code of another one.
+pub(crate) struct EntryOrigin {
+    /// The ID of the entry.
+    pub(crate) made: String,
+    /// The target of the other one.
+    pub(crate) source: String,
+}
+
+/// The entries that an earlier run has made by changing the code of others.
+pub(crate) fn derived_origins(bundle: &Bundle<'_>) -> Result<Vec<EntryOrigin>, Diagnostic> {
     let rows = earlier_rows(bundle)?.into_iter().filter(is_derived_row);
-    Ok(rows.filter_map(|row| Some((row.id, row.source?))).collect())
+    Ok(rows.filter_map(|row| Some(EntryOrigin { made: row.id, source: row.source? })).collect())
 }
 
 /// Code that the link compiled again was compiled for its own target.

@@ -34,7 +34,7 @@ pub struct RetargetedBundle<'a> {
 pub(crate) struct BundleResult<'a> {
     /// `None` where nothing changes.
     pub(crate) written: Option<WrittenBundle<'a>>,
-    /// As [`RetargetedBundle::fates`].
+    /// The result of every requested target and every dropped entry, as [`RetargetedBundle::fates`].
     pub(crate) results: Vec<(String, TargetResult)>,
     /// The record's remarks about targets that were not made as requested.
     pub(crate) remarks: Vec<Diagnostic>,
@@ -80,8 +80,8 @@ pub(crate) fn retarget_bundle<'a>(
     results.extend(dropped.iter().map(|id| (id.clone(), TargetResult::Dropped)));
     if request.drop_covered {
         let superseded = superseded::superseded_entries(&present, &derived, request, &dropped, &names)?;
-        results.extend(superseded.iter().map(|(id, generic)| (id.clone(), TargetResult::Superseded(generic))));
-        dropped.extend(superseded.into_iter().map(|(id, _)| id));
+        results.extend(superseded.iter().map(|entry| (entry.id.clone(), TargetResult::Superseded(entry.generic))));
+        dropped.extend(superseded.into_iter().map(|entry| entry.id));
     }
     let has_code_objects = !present.is_empty();
     let packs = bundle.compression().is_none() && request.compression.is_some();

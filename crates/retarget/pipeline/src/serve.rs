@@ -51,7 +51,7 @@ impl<'a> SourceCandidates<'_, 'a> {
     /// A target is not served by code that the same request takes out.
     ///
     /// # Errors
-    /// [`codes::LOAD_LOST`]
+    /// [`codes::LOAD_LOST`] where some setting of the features loses its code.
     pub(crate) fn refuse_dropped_cover(&self, target: &str, result: &TargetResult) -> Result<(), Diagnostic> {
         let cover = match result {
             TargetResult::There => target.split(':').next().unwrap_or(target),
@@ -117,8 +117,8 @@ impl<'a> SourceCandidates<'_, 'a> {
     fn ask_names(&self, entries: &[&SourceEntry<'_>], target: &str) -> Vec<Disagreement> {
         let Some(target) = find_processor(target) else { return Vec::new() };
         let gpus = gpus_served(target, self.present, self.dropped, self.request);
-        let of = |entry: &&SourceEntry<'_>| self.names.disagreements_of(&entry.id, &entry.object, &gpus);
-        entries.iter().flat_map(of).map(|row| row.asked_for(target.name)).collect()
+        let rows = entries.iter().flat_map(|entry| self.names.disagreements_of(&entry.id, &entry.object, &gpus));
+        rows.map(|row| row.asked_for(target.name)).collect()
     }
 }
 

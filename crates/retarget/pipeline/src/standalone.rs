@@ -43,7 +43,7 @@ pub type BundledSource = (Option<Vec<u8>>, Vec<(String, TargetResult)>);
 /// `others`, as `clang-offload-bundler` writes it, the host's empty entry first. The others are not in it.
 ///
 /// # Errors
-/// As for [`crate::retarget()`].
+/// As for [`crate::retarget()`], and a record that cannot be read.
 pub fn bundle_standalone(
     source: &[u8],
     others: &[&[u8]],
@@ -67,7 +67,7 @@ pub fn bundle_standalone(
 /// As [`crate::retarget()`], for a fat binary of a kernel archive: the changed one as a plain bundle.
 ///
 /// # Errors
-/// As for [`crate::retarget()`].
+/// As for [`crate::retarget()`], and an archive that cannot be read.
 pub fn retarget_archived(found: &FoundContainer<'_>, request: &RetargetRequest) -> Result<BundledSource, Diagnostic> {
     let plain = KernelArchive::bundle_of(found)?.to_plain_bytes()?;
     // The archive has its own compression.

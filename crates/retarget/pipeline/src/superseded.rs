@@ -14,14 +14,20 @@ use hotswap_compat::{check_for, feature_differences};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 
-/// IDs of such entries, each with the generic target that serves it. Entries in `dropped` do not serve any.
+/// A native entry, and the generic target that serves its GPU as well.
+pub(crate) struct SupersededEntry {
+    pub(crate) id: String,
+    pub(crate) generic: &'static str,
+}
+
+/// The superseded entries of a bundle. Generic entries in `dropped` do not serve any.
 pub(crate) fn superseded_entries(
     present: &[SourceEntry<'_>],
     derived: &[NewEntry],
     request: &RetargetRequest,
     dropped: &[String],
     names: &HostNames<'_>,
-) -> Result<Vec<(String, &'static str)>, Diagnostic> {
+) -> Result<Vec<SupersededEntry>, Diagnostic> {
     let kept = present.iter().map(|entry| (entry.id.to_string(), &entry.id, entry.target, entry.data));
     // Entries made in this run have been checked for these GPUs, too: each is checked once more as its source.
     let made = derived.iter().map(|entry| (entry.id.clone(), &entry.source, entry.target, &entry.data[..]));
@@ -31,17 +37,30 @@ pub(crate) fn superseded_entries(
             generics.push(Generic { origin, target, object: CodeObject::parse(data)? });
         }
     }
-    let candidates = present.iter().filter(|entry| {
+    let mut superseded = Vec::new();
+    for entry in present {
         let wanted = request.targets.iter().any(|name| *name == entry.target.processor.name);
-        !entry.target.processor.is_generic() && !wanted && !dropped.contains(&entry.id.to_string())
-    });
-    let serving = |entry: &SourceEntry<'_>| {
-        let agrees = |generic: &&Generic<'_>| {
-            names.disagreements_of(generic.origin, &generic.object, &[entry.target.processor.name]).is_empty()
-        };
-        generics.iter().filter(|generic| generic_serves(generic, &entry.target)).find(agrees)
-    };
-    Ok(candidates.filter_map(|entry| Some((entry.id.to_string(), serving(entry)?.target.processor.name))).collect())
+        let id = entry.id.to_string();
+        if entry.target.processor.is_generic() || wanted || dropped.contains(&id) {
+            continue;
+        }
+        if let Some(generic) = find_serving_generic(&generics, &entry.target, names) {
+            superseded.push(SupersededEntry { id, generic: generic.target.processor.name });
+        }
+    }
+    Ok(superseded)
+}
+
+/// The first generic target whose code is right for `target` in the eyes of the host part, too.
+fn find_serving_generic<'g, 'a>(
+    generics: &'g [Generic<'a>],
+    target: &TargetId,
+    names: &HostNames<'_>,
+) -> Option<&'g Generic<'a>> {
+    let gpu = [target.processor.name];
+    generics.iter().find(|generic| {
+        generic_serves(generic, target) && names.disagreements_of(generic.origin, &generic.object, &gpu).is_empty()
+    })
 }
 
 /// A generic target that stays.
@@ -53,17 +72,19 @@ struct Generic<'a> {
 }
 
 fn generic_serves(Generic { target: generic, object, .. }: &Generic<'_>, target: &TargetId) -> bool {
-    let is_safe = || {
-        let needs: Option<Vec<_>> = feature_differences(generic.processor, target.processor)
-            .into_iter()
-            .map(|difference| difference.check)
-            .collect();
-        needs.is_some_and(|checks| checks.is_empty() || check_for(object, target, &checks).is_ok())
-    };
     generic.processor.covers.contains(&target.processor.name)
         && matches_wanted_feature(generic.xnack, target.xnack)
         && matches_wanted_feature(generic.sramecc, target.sramecc)
-        && is_safe()
+        && passes_checks(generic, object, target)
+}
+
+/// Whether the code passes the check of each requirement of `target` that the generic target lacks.
+fn passes_checks(generic: &TargetId, object: &CodeObject<'_>, target: &TargetId) -> bool {
+    let needs: Option<Vec<_>> = feature_differences(generic.processor, target.processor)
+        .into_iter()
+        .map(|difference| difference.check)
+        .collect();
+    needs.is_some_and(|checks| checks.is_empty() || check_for(object, target, &checks).is_ok())
 }
 
 fn matches_wanted_feature(stated: Option<bool>, wanted: Option<bool>) -> bool {

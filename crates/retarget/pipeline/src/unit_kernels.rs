@@ -22,7 +22,7 @@ pub struct UnitKernels {
     pub name: String,
     /// Whether the linker takes it only where it is needed.
     pub in_archive: bool,
-    /// Kernels by processor.
+    /// The names of its kernels by processor.
     pub kernels: BTreeMap<String, BTreeSet<String>>,
     /// Processors whose text is that of another one.
     pub same_text: BTreeMap<String, String>,

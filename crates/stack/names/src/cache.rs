@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// Callers are places in code; a program that makes code has more of them than are worth keeping.
 const MAX_ANSWERS: usize = 4096;
 
-/// Answers by question.
+/// Answers to questions that were asked before, by question.
 pub(crate) struct Cache<K, V> {
     answers: OnceLock<Mutex<CachedAnswers<K, V>>>,
 }
@@ -22,6 +22,12 @@ struct CachedAnswers<K, V> {
     /// Files that the loader had unloaded when the answers were given.
     unloaded: u64,
     of: HashMap<K, V>,
+}
+
+impl<K, V> CachedAnswers<K, V> {
+    fn new(unloaded: u64) -> Self {
+        Self { unloaded, of: HashMap::new() }
+    }
 }
 
 impl<K: Eq + Hash, V: Clone> Cache<K, V> {
@@ -43,11 +49,11 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
 
     /// The answers that are still valid.
     fn lock(&self, unloaded: u64) -> MutexGuard<'_, CachedAnswers<K, V>> {
-        let empty = || Mutex::new(CachedAnswers { unloaded, of: HashMap::new() });
+        let answers = self.answers.get_or_init(|| Mutex::new(CachedAnswers::new(unloaded)));
         // A map is as good after a panic as before.
-        let mut answers = self.answers.get_or_init(empty).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.unloaded != unloaded || answers.of.len() >= MAX_ANSWERS {
-            *answers = CachedAnswers { unloaded, of: HashMap::new() };
+            *answers = CachedAnswers::new(unloaded);
         }
         answers
     }

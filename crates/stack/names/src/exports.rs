@@ -24,7 +24,7 @@ macro_rules! export {
         /// HIP's function of that name.
         ///
         /// # Safety
-        /// As HIP's.
+        /// As for HIP's own function.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
@@ -43,7 +43,7 @@ macro_rules! export_of_eight {
         /// HIP's function of that name.
         ///
         /// # Safety
-        /// As HIP's.
+        /// As for HIP's own function.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
@@ -138,8 +138,11 @@ pub(crate) fn exported_symbol(name: &CStr) -> Option<HipSymbol> {
 
 /// The functions that this library defines before HIP's, with the versions that they have in HIP's library.
 pub fn exported_functions() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let text = |name: &'static CStr| name.to_str().unwrap_or_default();
-    EXPORTS.iter().map(move |export| (text(export.symbol.name), text(export.symbol.version)))
+    EXPORTS.iter().map(|export| (symbol_text(export.symbol.name), symbol_text(export.symbol.version)))
+}
+
+fn symbol_text(name: &'static CStr) -> &'static str {
+    name.to_str().unwrap_or_default()
 }
 
 /// HIP's own function for the caller.

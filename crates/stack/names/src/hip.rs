@@ -16,11 +16,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
-/// `hipError_t`.
+/// `hipError_t`, the result of HIP's functions.
 pub(crate) type HipStatus = c_int;
-/// `hipSuccess`.
+/// `hipSuccess`, the result of a call that succeeded.
 pub(crate) const SUCCESS: HipStatus = 0;
-/// `hipErrorSharedObjectSymbolNotFound`.
+/// `hipErrorSharedObjectSymbolNotFound`, where HIP lacks the function.
 pub(crate) const NO_SYMBOL: HipStatus = 302;
 
 /// A function of HIP, with its version in HIP's library.
@@ -32,11 +32,17 @@ pub(crate) struct HipSymbol {
 
 const GET_DEVICE: HipSymbol = HipSymbol { name: c"hipGetDevice", version: c"hip_4.2" };
 const GET_DEVICE_COUNT: HipSymbol = HipSymbol { name: c"hipGetDeviceCount", version: c"hip_4.2" };
-const PROPERTIES: [(HipSymbol, PropertiesLayout); 2] = [
-    (HipSymbol { name: c"hipGetDevicePropertiesR0600", version: c"hip_6.0" }, R0600),
+const PROPERTIES: [PropertiesQuery; 2] = [
+    PropertiesQuery { symbol: HipSymbol { name: c"hipGetDevicePropertiesR0600", version: c"hip_6.0" }, layout: R0600 },
     // Before HIP 6.0, this was the only one.
-    (HipSymbol { name: c"hipGetDeviceProperties", version: c"hip_4.2" }, R0000),
+    PropertiesQuery { symbol: HipSymbol { name: c"hipGetDeviceProperties", version: c"hip_4.2" }, layout: R0000 },
 ];
+
+/// A function that fills a structure of that layout.
+struct PropertiesQuery {
+    symbol: HipSymbol,
+    layout: PropertiesLayout,
+}
 
 /// HIP's function for a caller; `ours` is the function of this library by that name.
 pub(crate) fn find_function(symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
@@ -216,7 +222,7 @@ impl Devices {
     }
 
     fn name(&self, device: c_int) -> Option<String> {
-        let (function, layout) = PROPERTIES.iter().find_map(|(symbol, layout)| {
+        let (function, layout) = PROPERTIES.iter().find_map(|PropertiesQuery { symbol, layout }| {
             Some((find_function(*symbol, (self.own)(symbol.name), self.caller)?, layout))
         })?;
         // Room for the structure of a later HIP, whose fields are at its end.

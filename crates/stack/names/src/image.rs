@@ -34,7 +34,7 @@ pub(crate) unsafe fn image_at<'a>(start: *const u8) -> Option<&'a [u8]> {
 /// does not know whether more bytes follow.
 ///
 /// # Safety
-/// As for [`image`].
+/// As for [`image`]: `start` is the address of an image.
 unsafe fn begins_with(start: *const u8, magic: &[u8]) -> bool {
     // SAFETY: each byte before this one was that of the magic, so the image is one of this format and is longer.
     magic.iter().enumerate().all(|(at, byte)| unsafe { start.add(at).read() } == *byte)
@@ -61,7 +61,7 @@ unsafe fn elf_size(start: *const u8) -> Option<u64> {
 }
 
 /// # Safety
-/// As for [`image`].
+/// As for [`image`]: `start` is the address of an image.
 unsafe fn container_size(start: *const u8) -> Option<u64> {
     // SAFETY: a compressed bundle has a header of at least 20 bytes, a plain one of 32 and its table.
     unsafe {

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
-/// `Elf64_Dyn`.
+/// `Elf64_Dyn`, an entry of the dynamic section.
 #[repr(C)]
 struct DynamicEntry {
     tag: i64,

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)] // functions of the dynamic loader, called with a program's pointers
 
 use crate::libc_symbols::find_libc_function;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,9 +43,10 @@ pub(crate) fn find_loader_functions() {
     }
     let libcs = address_or_default(find_libc_function(c"dlsym"), no_dlsym as *const () as usize);
     // SAFETY: libc's function or the one above has this type; a C string. The question is for what is after this library.
-    let next = |name: &CStr| unsafe { transmute::<usize, Dlsym>(libcs)(libc::RTLD_NEXT, name.as_ptr()) } as usize;
-    DLSYM.store(address_or_default(next(c"dlsym"), libcs), Ordering::Relaxed);
-    DLVSYM.store(address_or_default(next(c"dlvsym"), no_dlvsym as *const () as usize), Ordering::Release);
+    let [dlsym, dlvsym] = [c"dlsym", c"dlvsym"]
+        .map(|name| unsafe { transmute::<usize, Dlsym>(libcs)(libc::RTLD_NEXT, name.as_ptr()) } as usize);
+    DLSYM.store(address_or_default(dlsym, libcs), Ordering::Relaxed);
+    DLVSYM.store(address_or_default(dlvsym, no_dlvsym as *const () as usize), Ordering::Release);
 }
 
 fn address_or_default(address: usize, absent: usize) -> usize {
@@ -65,6 +66,7 @@ unsafe extern "C" fn no_dlvsym(_: *mut c_void, _: *const c_char, _: *const c_cha
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::CStr;
 
     #[test]
     fn the_loader_answers() {

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The devices that an image is loaded for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum LoadScope {
 /// The image to load in the place of this one; `None` to load it as it is.
 ///
 /// # Safety
-/// As for [`image::image`].
+/// As for [`image::image`]: `start` is the address of an image.
 pub(crate) unsafe fn for_image(start: *const c_void, scope: LoadScope, devices: &Devices) -> Option<*const c_void> {
     let pairs = named_devices(&*names_for(devices.caller())?, scope, devices);
     if pairs.is_empty() {
@@ -74,24 +74,27 @@ fn named_devices(names: &NameMap, scope: LoadScope, devices: &Devices) -> Vec<Na
 /// Results by the hash of GPUs and image; `None` where HIP gets the image itself.
 type RelabelledImages = Mutex<HashMap<[u8; 32], Option<&'static [u8]>>>;
 
+fn lock_relabelled_images() -> MutexGuard<'static, HashMap<[u8; 32], Option<&'static [u8]>>> {
+    static MADE: OnceLock<RelabelledImages> = OnceLock::new();
+    // A map of results is as good after a panic as before.
+    MADE.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The relabelled image, made now or before.
 fn cached_relabelled(image: &[u8], pairs: &[NamePair]) -> Option<*const c_void> {
     let pairs = needed_pairs(image, pairs);
     if pairs.is_empty() {
         return None;
     }
-    static MADE: OnceLock<RelabelledImages> = OnceLock::new();
     let mut hash = Sha256::new();
     pairs.iter().for_each(|pair| hash.update(format!("{}={},", pair.own.name, pair.shown.name)));
     let key: [u8; 32] = hash.chain_update(image).finalize().into();
-    // A map of results is as good after a panic as before.
-    let known = || MADE.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(made) = known().get(&key) {
+    if let Some(made) = lock_relabelled_images().get(&key) {
         return made.map(|bytes| bytes.as_ptr().cast());
     }
     // Without the lock: another thread that makes the same does no harm.
     let result = relabel_image(image, &pairs);
     result.refusals.iter().for_each(|refusal| say_once(refusal));
-    let kept = *known().entry(key).or_insert_with(|| result.image.map(|bytes| &*bytes.leak()));
+    let kept = *lock_relabelled_images().entry(key).or_insert_with(|| result.image.map(|bytes| &*bytes.leak()));
     kept.map(|bytes| bytes.as_ptr().cast())
 }

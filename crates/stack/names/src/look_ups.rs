@@ -25,10 +25,10 @@ use std::ptr::{eq, null, null_mut};
 /// to the loader's own.
 macro_rules! question {
     ($name:ident($($argument:ident: $kind:ty),*), $intel:literal, $arm:literal, $answer:path, $loaders:path) => {
-        /// As the loader's.
+        /// The function of that name, as the loader has it.
         ///
         /// # Safety
-        /// As the loader's.
+        /// As for the loader's own function.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $kind),*) -> *mut c_void {

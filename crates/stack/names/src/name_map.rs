@@ -34,7 +34,7 @@ pub enum NamesError {
     /// The pair is not in the table.
     #[error("code for {shown} cannot serve {own}, so {own} cannot be shown as {shown}")]
     NoPair {
-        /// The GPU.
+        /// The GPU that would have the name.
         own: &'static str,
         /// The name to be shown.
         shown: &'static str,

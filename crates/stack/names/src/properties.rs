@@ -11,15 +11,15 @@ use crate::name_map::NameMap;
 /// Where a structure has the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PropertiesLayout {
-    /// Offset of `gcnArchName`.
+    /// Offset of `gcnArchName` in bytes.
     pub offset: usize,
     /// Size of the structure.
     pub size: usize,
 }
 
-/// `hipDeviceProp_tR0600`.
+/// `hipDeviceProp_tR0600`, from HIP 6.0 on.
 pub const R0600: PropertiesLayout = PropertiesLayout { offset: 1160, size: 1472 };
-/// `hipDeviceProp_tR0000`.
+/// `hipDeviceProp_tR0000`, before HIP 6.0.
 pub const R0000: PropertiesLayout = PropertiesLayout { offset: 396, size: 792 };
 /// Size of `gcnArchName` in both.
 pub const NAME_SIZE: usize = 256;

@@ -51,16 +51,17 @@ fn image_processors(image: &[u8]) -> Result<Vec<&'static Processor>, Diagnostic>
     if !is_bundle(image) {
         return Ok(Vec::new());
     }
-    let of_ids = |ids: &mut dyn Iterator<Item = &str>| {
-        let ids = ids.filter_map(|id| EntryId::parse(id).ok()).filter(EntryId::is_amdgpu);
-        ids.filter_map(|id| id.processor().and_then(find_processor)).collect()
-    };
     let found = hotswap_bundle::find_containers(image).found;
     if let Some(table) = found.first().map_or(Ok(None), FoundContainer::table)? {
-        return Ok(of_ids(&mut table.iter().map(|(id, _)| id.as_str())));
+        return Ok(processors_of_ids(table.iter().map(|(id, _)| id.as_str())));
     }
     let (bundle, _) = hotswap_bundle::parse(image)?;
-    Ok(of_ids(&mut bundle.entries().iter().map(|entry| entry.id.as_str())))
+    Ok(processors_of_ids(bundle.entries().iter().map(|entry| entry.id.as_str())))
+}
+
+fn processors_of_ids<'i>(ids: impl Iterator<Item = &'i str>) -> Vec<&'static Processor> {
+    let ids = ids.filter_map(|id| EntryId::parse(id).ok()).filter(EntryId::is_amdgpu);
+    ids.filter_map(|id| id.processor().and_then(find_processor)).collect()
 }
 
 /// Adds code for these GPUs, which [`needed`] has selected, to an image.
@@ -74,9 +75,10 @@ pub fn relabel_image(image: &[u8], needed: &[NamePair]) -> Relabelled {
         return result;
     }
     match as_bundle(image).and_then(|bundle| retarget_bundle(&bundle, &siblings)) {
-        Ok((image, reasons)) => {
-            result.image = image;
-            result.refusals.extend(reasons.iter().map(|(pair, reason)| relabel_refusal_message(pair, reason)));
+        Ok(derived) => {
+            result.image = derived.image;
+            let refused = derived.refused.iter();
+            result.refusals.extend(refused.map(|one| relabel_refusal_message(&one.pair, &one.reason)));
         }
         Err(error) => {
             result.refusals.extend(siblings.iter().map(|pair| relabel_refusal_message(pair, &describe_error(&error))))
@@ -102,8 +104,17 @@ fn as_bundle(image: &[u8]) -> Result<Cow<'_, [u8]>, Diagnostic> {
     Ok(Cow::Owned(bundle.to_bytes()?.into_owned()))
 }
 
-/// A bundle with code for the pairs, and the pairs that do not get any, with the reasons.
-type DerivedBundle = (Option<Vec<u8>>, Vec<(NamePair, String)>);
+struct DerivedBundle {
+    /// A bundle with code for the pairs, if any could be made.
+    image: Option<Vec<u8>>,
+    /// The pairs that do not get code.
+    refused: Vec<RefusedPair>,
+}
+
+struct RefusedPair {
+    pair: NamePair,
+    reason: String,
+}
 
 fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<DerivedBundle, Diagnostic> {
     let mut plan = Plan::default();
@@ -124,7 +135,8 @@ fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<DerivedBundle, D
     for (target, result) in &made.fates {
         let pair = pairs.iter().find(|pair| pair.own.name == *target);
         if let (Some(pair), TargetResult::Refused { reasons, .. }) = (pair, result) {
-            refused.push((*pair, reasons.first().map_or_else(|| "no reason is known".to_owned(), describe_error)));
+            let reason = reasons.first().map_or_else(|| "no reason is known".to_owned(), describe_error);
+            refused.push(RefusedPair { pair: *pair, reason });
         }
     }
     let is_made = made.fates.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
@@ -132,7 +144,7 @@ fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<DerivedBundle, D
     if let (Some(image), Some(expected)) = (&image, &made.expected) {
         expected.check_written(image)?;
     }
-    Ok((image, refused))
+    Ok(DerivedBundle { image, refused })
 }
 
 /// A diagnostic as a part of a sentence.

@@ -68,7 +68,7 @@ fn names_if(names: &Arc<NameMap>, is_shown: bool) -> Option<Arc<NameMap>> {
 
 fn names_setting() -> NamesSetting {
     let Some(text) = env::var_os(VARIABLE) else { return NamesSetting::Trees };
-    if NamesPolicy::WORDS.iter().any(|(word, _)| text == *word) {
+    if NamesPolicy::WORDS.iter().any(|one| text == one.word) {
         return NamesSetting::Trees;
     }
     let names = text.to_str().ok_or_else(|| NamesError::Form(text.to_string_lossy().into_owned()));

@@ -18,7 +18,22 @@ pub(super) struct ClassFacts {
 }
 
 /// Start and width of each part: the two of the lower half, sources in the second word, and the bits above them.
-const PARTS: [(u8, u8); 6] = [(0, 9), (9, 7), (32, 9), (41, 9), (50, 9), (59, 5)];
+const PARTS: [WordPart; 6] = [
+    WordPart { at: 0, bits: 9 },
+    WordPart { at: 9, bits: 7 },
+    WordPart { at: 32, bits: 9 },
+    WordPart { at: 41, bits: 9 },
+    WordPart { at: 50, bits: 9 },
+    WordPart { at: 59, bits: 5 },
+];
+
+/// A run of bits.
+#[derive(Clone, Copy)]
+struct WordPart {
+    at: u8,
+    bits: u8,
+}
+
 const PART: usize = 512;
 
 impl ClassFacts {
@@ -29,7 +44,7 @@ impl ClassFacts {
     }
 }
 
-fn word_part_fact((part, (at, bits)): (&[u64; PART], (u8, u8)), low: u64) -> u64 {
+fn word_part_fact((part, WordPart { at, bits }): (&[u64; PART], WordPart), low: u64) -> u64 {
     part[(low >> at) as usize & ((1 << bits) - 1)]
 }
 
@@ -83,7 +98,7 @@ impl<'s> ClassFactsBuilder<'s> {
     /// right and need none.
     pub(super) fn need_of_line(&mut self, line: &ClassLine, known: u64) -> Option<AbsentFacts> {
         let mut need = AbsentFacts::default();
-        for (part, (at, bits)) in PARTS.into_iter().enumerate() {
+        for (part, WordPart { at, bits }) in PARTS.into_iter().enumerate() {
             let mask = (line.mask & !known) >> at & ((1 << bits) - 1);
             let fixed =
                 self.bit_of_test(PartTest { part, at: 0, mask, than: ExcludedNumber::Value(line.value >> at & mask) })?;
@@ -92,11 +107,12 @@ impl<'s> ClassFactsBuilder<'s> {
         for field in 0..usize::from(line.fields).min(FIELDS) {
             let (at, mask, set) = (line.at[field], line.bits[field], line.set[field]);
             let end = at + (16 - mask.leading_zeros()) as u8;
-            let part = PARTS.iter().position(|(start, size)| *start <= at && end <= start + size)?;
-            let than = |or_literal| ExcludedNumber::Meaning { set, or_literal };
-            let test = |than| PartTest { part, at: at - PARTS[part].0, mask: mask.into(), than };
-            need.alone |= self.bit_of_test(test(than(false)))?;
-            need.literal |= self.bit_of_test(test(than(true)))?;
+            let part = PARTS.iter().position(|part| part.at <= at && end <= part.at + part.bits)?;
+            let than = ExcludedNumber::Meaning { set, or_literal: false };
+            let alone = PartTest { part, at: at - PARTS[part].at, mask: mask.into(), than };
+            let literal = PartTest { than: ExcludedNumber::Meaning { set, or_literal: true }, ..alone.clone() };
+            need.alone |= self.bit_of_test(alone)?;
+            need.literal |= self.bit_of_test(literal)?;
         }
         Some(need)
     }
@@ -105,21 +121,22 @@ impl<'s> ClassFactsBuilder<'s> {
         if let Some(known) = self.tests.get(&test) {
             return *known;
         }
-        let is_refused = |number: &u64| {
-            let raw = number >> test.at & test.mask;
-            match test.than {
-                ExcludedNumber::Value(value) => raw != value,
-                ExcludedNumber::Meaning { set, or_literal } => match self.meanings.get(usize::from(set) + raw as usize)
-                {
-                    Some(&meaning::LITERAL32) => !or_literal,
-                    meaning => meaning != Some(&0),
-                },
-            }
-        };
-        let refused: Vec<u64> = (0..1 << PARTS[test.part].1).filter(is_refused).collect();
+        let numbers = 0..1 << PARTS[test.part].bits;
+        let refused: Vec<u64> = numbers.filter(|number| self.is_refused(&test, *number)).collect();
         let bit = self.refused_bit(test.part, refused);
         self.tests.insert(test, bit);
         bit
+    }
+
+    fn is_refused(&self, test: &PartTest, number: u64) -> bool {
+        let raw = number >> test.at & test.mask;
+        match test.than {
+            ExcludedNumber::Value(value) => raw != value,
+            ExcludedNumber::Meaning { set, or_literal } => match self.meanings.get(usize::from(set) + raw as usize) {
+                Some(&meaning::LITERAL32) => !or_literal,
+                meaning => meaning != Some(&0),
+            },
+        }
     }
 
     /// The bit of rejected numbers of a part.

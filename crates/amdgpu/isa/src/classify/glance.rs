@@ -67,7 +67,13 @@ pub struct QuickClassifier {
 /// The second is for instructions with a literal, or for the line that is tried where the fixed bits of the
 /// first do not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LineKind([(u64, Option<QuickClass>); 2]);
+struct LineKind([ConditionalAnswer; 2]);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ConditionalAnswer {
+    absent: u64,
+    said: Option<QuickClass>,
+}
 
 const HALVES: usize = 1 << 16;
 /// The lower nine bits, which hold a source, and the upper eight: another source, or an opcode. They share one bit.
@@ -98,8 +104,8 @@ impl QuickClassifier {
         let QuickTableBuilder { list: rows, asking, kinds, .. } = making;
         let facts = asking.finish();
         let differences: BTreeSet<LineDifference> = rows.iter().flat_map(HalfRow::differences).collect();
-        let (low, like_low) = sort_values(&differences, true, &classifier);
-        let (high, like_high) = sort_values(&differences, false, &classifier);
+        let ValueSorts { sorts: low, like: like_low } = sort_values(&differences, true, &classifier);
+        let ValueSorts { sorts: high, like: like_high } = sort_values(&differences, false, &classifier);
         // Targets whose lower halves are of too many sorts get no answers.
         if like_low.len() > SORTS {
             upper.fill(UNKNOWN);
@@ -131,12 +137,12 @@ impl QuickClassifier {
         } else if upper != UNKNOWN {
             let kind = self.kinds.get((upper & !LONG) as usize)?;
             let facts = self.facts.facts_of_word(low);
-            let LineKind([(first, said), (second, else_said)]) = kind;
-            if facts & first == 0 {
-                return *said;
+            let LineKind([first, second]) = kind;
+            if facts & first.absent == 0 {
+                return first.said;
             }
-            if facts & second == 0 {
-                return *else_said;
+            if facts & second.absent == 0 {
+                return second.said;
             }
         }
         self.classify_slowly(bytes)
@@ -158,20 +164,27 @@ fn filled_halves(value: u32) -> Box<[u32; HALVES]> {
     all.try_into().unwrap_or_else(|_| Box::new([value; HALVES]))
 }
 
-/// The sort of each value of one part of a lower half, and one half of each sort.
-fn sort_values(differences: &BTreeSet<LineDifference>, low: bool, classifier: &Classifier) -> (Vec<u16>, Vec<u16>) {
+/// The sorts of the values of one part of a lower half.
+struct ValueSorts {
+    /// The sort of each value.
+    sorts: Vec<u16>,
+    /// One half of each sort.
+    like: Vec<u16>,
+}
+
+fn sort_values(differences: &BTreeSet<LineDifference>, low: bool, classifier: &Classifier) -> ValueSorts {
     let own: Vec<&LineDifference> = differences.iter().filter(|difference| difference.is_low() == low).collect();
     let (values, at) = if low { (LOW, 0) } else { (HIGH, HIGH_AT) };
-    let (mut known, mut like) = (BTreeMap::new(), Vec::new());
-    let sort = |value: usize| {
+    let (mut known, mut sorts, mut like) = (BTreeMap::new(), Vec::with_capacity(values), Vec::new());
+    for value in 0..values {
         let half = (value << at) as u16;
         let answers: Vec<u8> = own.iter().map(|difference| difference.of(half, classifier)).collect();
-        *known.entry(answers).or_insert_with(|| {
+        sorts.push(*known.entry(answers).or_insert_with(|| {
             like.push(half);
             (like.len() - 1) as u16
-        })
-    };
-    ((0..values).map(sort).collect(), like)
+        }));
+    }
+    ValueSorts { sorts, like }
 }
 
 /// The meaning of lower halves for upper halves of one kind.
@@ -232,11 +245,8 @@ impl HalfTest {
         if line.mask >> 32 != 0 || line.lengths[0] != 4 || line.class >= CLASSES {
             return None;
         }
-        let fixed = |at: u32, mask: u16| Self::Fixed {
-            mask: (line.mask >> at) as u16 & mask,
-            value: (line.value >> at) as u16 & mask,
-        };
-        let mut halves = [vec![fixed(16, u16::MAX)], vec![fixed(0, LOW_MASK), fixed(0, !LOW_MASK)]];
+        let lower = [LOW_MASK, !LOW_MASK].map(|mask| Self::of_fixed_bits(line, 0, mask));
+        let mut halves = [vec![Self::of_fixed_bits(line, 16, u16::MAX)], lower.to_vec()];
         for field in 0..usize::from(line.fields).min(FIELDS) {
             let (at, bits, set) = (line.at[field], line.bits[field], line.set[field]);
             let test = Self::Field { at: at % 16, bits, set };
@@ -248,6 +258,10 @@ impl HalfTest {
             half.push(test);
         }
         Some(halves)
+    }
+
+    fn of_fixed_bits(line: &ClassLine, at: u32, mask: u16) -> Self {
+        Self::Fixed { mask: (line.mask >> at) as u16 & mask, value: (line.value >> at) as u16 & mask }
     }
 
     /// Whether it tests nothing but the first part of a lower half.
@@ -267,9 +281,14 @@ impl ShortLine {
         fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
     }
 
+    fn test_differences(&self) -> Vec<LineDifference> {
+        self.tests.iter().map(|test| LineDifference::Test(*test)).collect()
+    }
+
     fn classify_lower(&self, parts: LowerHalves, classifier: &Classifier) -> Option<QuickClass> {
-        let answer = |test: &HalfTest| test.outcome_for_half(parts.bits_for_half(test.is_low()), classifier);
-        let meaning = self.tests.iter().fold(0, |all, test| all | answer(test));
+        let outcomes =
+            self.tests.iter().map(|test| test.outcome_for_half(parts.bits_for_half(test.is_low()), classifier));
+        let meaning = outcomes.fold(0, |all, one| all | one);
         classify_meaning(&self.lengths, meaning, self.class)
     }
 }
@@ -324,17 +343,21 @@ impl HalfRow {
 
     /// The differences that distinguish two lower halves.
     fn differences(&self) -> Vec<LineDifference> {
-        let of = |line: &ShortLine| line.tests.iter().map(|test| LineDifference::Test(*test)).collect::<Vec<_>>();
         match self {
             Self::Nothing => Vec::new(),
-            Self::Line(line) => of(line),
+            Self::Line(line) => line.test_differences(),
             Self::Node { bits, lines } => {
                 // Lines that are equal need no distinction.
                 let kinds: BTreeSet<&Option<ShortLine>> = lines.iter().collect();
                 let kinds: BTreeMap<_, u8> = kinds.into_iter().zip(0..).collect();
                 let kinds_of = lines.iter().map(|line| kinds.get(line).copied().unwrap_or(0)).collect();
                 let node = LineDifference::Node { bits: *bits, kinds: kinds_of };
-                kinds.keys().filter_map(|line| line.as_ref()).flat_map(of).chain([node]).collect()
+                kinds
+                    .keys()
+                    .filter_map(|line| line.as_ref())
+                    .flat_map(ShortLine::test_differences)
+                    .chain([node])
+                    .collect()
             }
         }
     }
@@ -371,10 +394,19 @@ fn line_kind(
 ) -> Option<LineKind> {
     let need = asking.need_of_line(line, known)?;
     let second = match next {
-        Some(next) => (asking.need_of_line(next, known)?.alone, single_line_meaning(next)),
-        None => (need.literal, classify_meaning(&line.lengths, meaning::LITERAL32, line.class)),
+        Some(next) => {
+            ConditionalAnswer { absent: asking.need_of_line(next, known)?.alone, said: single_line_meaning(next) }
+        }
+        None => {
+            let said = classify_meaning(&line.lengths, meaning::LITERAL32, line.class);
+            ConditionalAnswer { absent: need.literal, said }
+        }
     };
-    Some(LineKind([(need.alone, single_line_meaning(line)), second]))
+    Some(LineKind([ConditionalAnswer { absent: need.alone, said: single_line_meaning(line) }, second]))
+}
+
+fn line_of_leaf(classifier: &Classifier, leaf: u32) -> Option<&ClassLine> {
+    classifier.lines.get((leaf & 0xffff) as usize)
 }
 
 fn single_line_meaning(line: &ClassLine) -> Option<QuickClass> {
@@ -476,9 +508,9 @@ impl<'s> QuickTableBuilder<'s> {
     /// The row for the leaves that bits of a node select, if one of them is a line for which there are rows.
     fn row_of_node(&mut self, node: u32, leaves: &[u32], bits: Option<LineBits>, upper: u16) -> Option<u32> {
         let classifier = self.classifier;
-        let line = |leaf: &u32| classifier.lines.get((leaf & 0xffff) as usize);
         let asked = self.asked.entry(node).or_insert_with(|| {
-            let tests = leaves.iter().filter_map(line).filter_map(HalfTest::line_tests);
+            let lines = leaves.iter().filter_map(|leaf| line_of_leaf(classifier, *leaf));
+            let tests = lines.filter_map(HalfTest::line_tests);
             let tests: BTreeSet<HalfTest> = tests.flat_map(|[above, _]| above).collect();
             let all = leaves.iter().all(|leaf| leaf & LEAF != 0);
             tests.into_iter().filter(|_| all).collect()
@@ -494,7 +526,7 @@ impl<'s> QuickTableBuilder<'s> {
             return Some(*known);
         }
         let mut lines: Vec<Option<ShortLine>> =
-            leaves.iter().map(|leaf: &u32| ShortLine::of(line(leaf)?, upper, classifier)).collect();
+            leaves.iter().map(|leaf| ShortLine::of(line_of_leaf(classifier, *leaf)?, upper, classifier)).collect();
         let row = match bits {
             Some(bits) => HalfRow::Node { bits, lines },
             None => lines.pop()?.map_or(HalfRow::Nothing, HalfRow::Line),

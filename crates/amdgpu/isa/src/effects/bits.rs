@@ -134,7 +134,7 @@ impl EffectBits {
     #[inline(always)]
     #[must_use]
     pub fn set_bits(self) -> (usize, u64, u64) {
-        let (start, end) = regset::FILE_BITS[self.field_value(FILE) as usize];
+        let regset::FileBits { start, end } = regset::FILE_BITS[self.field_value(FILE) as usize];
         if end == 0 {
             return self.reg().set_bits();
         }

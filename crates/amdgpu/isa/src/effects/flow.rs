@@ -18,7 +18,7 @@ const TRAP_MAY_CONTINUE: &[&str] = &["gfx1100", "gfx1101", "gfx1102", "gfx1103",
 /// The successors of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlFlow {
-    /// Falls through.
+    /// Falls through to the next instruction.
     Next,
     /// Branches to an address that the instruction states; falls through as well if it is conditional.
     Branch {

@@ -43,16 +43,15 @@ impl Inst {
     /// The memory access of the instruction.
     #[must_use]
     pub fn memory_access(&self) -> Option<MemoryAccess> {
-        let has = |flag| self.is(flag);
         let space = self.memory_space()?;
-        let (load, store) = (has(Flag::Load), has(Flag::Store));
+        let (load, store) = (self.is(Flag::Load), self.is(Flag::Store));
         // LLVM flags every instruction of LDS without a result as atomic, including stores.
-        let atomic = load && store && (has(Flag::AtomicRet) || has(Flag::AtomicNoRet));
+        let atomic = load && store && (self.is(Flag::AtomicRet) || self.is(Flag::AtomicNoRet));
         // A copy into LDS loads and stores without being atomic. LLVM models a prefetch that way too, to keep its
         // place.
         let copy = load && store && !atomic && matches!(space, Space::Buffer | Space::Global | Space::Scratch);
         let copy = copy && !self.mnemonic().contains("_prefetch_");
-        let lds = matches!(space, Space::Flat | Space::Lds | Space::Tensor) || has(Flag::AsyncCnt) || copy;
+        let lds = matches!(space, Space::Flat | Space::Lds | Space::Tensor) || self.is(Flag::AsyncCnt) || copy;
         Some(MemoryAccess { space, load, store, atomic, lds })
     }
 
@@ -75,10 +74,13 @@ impl Inst {
             (Flag::Exp, Space::Export),
         ];
         let (_, space) = spaces.into_iter().find(|(flag, _)| self.is(*flag))?;
-        // These always address global data share, and their bit is fixed.
-        let fixed = || matches!(self.mnemonic(), "ds_ordered_count" | "ds_add_gs_reg_rtn" | "ds_sub_gs_reg_rtn");
-        let global = space == Space::Lds && (self.raw(Name::Gds) == Some(1) || fixed());
+        let global = space == Space::Lds && (self.raw(Name::Gds) == Some(1) || self.always_uses_gds());
         Some(if global { Space::Gds } else { space })
+    }
+
+    /// Whether the instruction addresses global data share whatever its bit is, which is fixed.
+    fn always_uses_gds(&self) -> bool {
+        matches!(self.mnemonic(), "ds_ordered_count" | "ds_add_gs_reg_rtn" | "ds_sub_gs_reg_rtn")
     }
 
     /// The counters that it increments and that are decremented when it completes.
@@ -106,9 +108,11 @@ impl Inst {
         if matches!(memory.space, Space::Export | Space::Gds) || self.is(Flag::Ldsdir) {
             counters.add_counter(WaitCounter::Export);
         }
-        let others = [(Flag::AsyncCnt, WaitCounter::Async), (Flag::TensorCnt, WaitCounter::Tensor)];
-        for (_, counter) in others.into_iter().filter(|(flag, _)| self.is(*flag)) {
-            counters.add_counter(counter);
+        if self.is(Flag::AsyncCnt) {
+            counters.add_counter(WaitCounter::Async);
+        }
+        if self.is(Flag::TensorCnt) {
+            counters.add_counter(WaitCounter::Tensor);
         }
         counters
     }
@@ -157,11 +161,11 @@ pub enum WaitCounter {
     Lds,
     /// Scalar memory (`kmcnt`), from gfx12 on.
     Scalar,
-    /// Exports (`expcnt`).
+    /// Exports, GDS and direct reads of LDS (`expcnt`).
     Export,
     /// Copies between memory and LDS (`asynccnt`).
     Async,
-    /// Tensors (`tensorcnt`).
+    /// Transfers of tensors (`tensorcnt`).
     Tensor,
 }
 

@@ -42,7 +42,7 @@ impl PlaceGroup {
 
 const NONE: u8 = 255;
 
-/// Pads a list.
+/// Pads a list of places that is shorter than four.
 const NOTHING: RegisterPlace = RegisterPlace {
     known: EffectBits::NONE,
     plus: lookup::NOTHING as u32,
@@ -127,7 +127,7 @@ const fn operand_place(data: &PlaceData) -> RegisterPlace {
     let kept = data.has_mark(PlaceData::KEEPS) && is_vector(decode);
     let known =
         EffectBits::of_place(data.has_mark(PlaceData::WRITTEN), kept, data.has_mark(PlaceData::MASKED), role, slot);
-    let (plus, dwords) = section_of_decode(decode);
+    let DecodeSection { plus, dwords } = section_of_decode(decode);
     // A field of nine bits may say vector register where nothing else is possible; the result is the same.
     let narrow = matches!(decode, Decode::Half) || plus == lookup::VECTOR;
     let width = if narrow && width > 8 { 8 } else { width };
@@ -144,9 +144,16 @@ const fn unnamed_effect(written: bool, kept: bool) -> EffectBits {
     EffectBits::of_place(written, kept, false, 0, NO_SLOT)
 }
 
-/// The section with the bits that the kind adds, and the size of the register where the section does not determine it.
-const fn section_of_decode(decode: Decode) -> (u16, u8) {
-    match decode {
+/// Where the registers of a kind are looked up.
+struct DecodeSection {
+    /// The section with the bits that the kind adds.
+    plus: u16,
+    /// The size of the register where the section does not determine it.
+    dwords: u8,
+}
+
+const fn section_of_decode(decode: Decode) -> DecodeSection {
+    let (plus, dwords) = match decode {
         Decode::Vgpr { dwords } | Decode::Source { dwords, plus: 256 } => (lookup::VECTOR, dwords),
         Decode::VgprLow128 => (lookup::VECTOR, 1),
         Decode::Agpr { dwords } => (lookup::VECTOR | 256, dwords),
@@ -171,12 +178,13 @@ const fn section_of_decode(decode: Decode) -> (u16, u8) {
         | Decode::BranchTarget
         | Decode::Dpp8FetchInvalid
         | Decode::Version => (lookup::NOTHING, 0),
-    }
+    };
+    DecodeSection { plus, dwords }
 }
 
 /// Whether its registers are vector or accumulation registers and nothing else.
 const fn is_vector(decode: Decode) -> bool {
-    let (plus, _) = section_of_decode(decode);
+    let plus = section_of_decode(decode).plus;
     matches!(plus & !256, lookup::VECTOR | lookup::DUAL_Y) || matches!(decode, Decode::Half | Decode::HalfLow128)
 }
 
@@ -342,11 +350,20 @@ pub(crate) struct NamedRegisters {
     from: u8,
 }
 
+/// A field that names registers.
+pub(crate) struct NamedField {
+    /// The number of its lowest bit.
+    pub(crate) at: u8,
+    /// The number of its bits.
+    pub(crate) width: u8,
+    pub(crate) registers: NamedRegisters,
+}
+
 impl NamedRegisters {
-    /// For each field of an entry that may name a scalar register: its lowest bit, its width and the registers that it
-    /// names; `None` for a field that is not a single run of bits of the first two words. The whole result is `None` if
-    /// other fields decide what is named, or if VCC or SCC is written implicitly.
-    pub(crate) fn of_entry_fields(entry: TableEntry) -> Option<impl Iterator<Item = Option<(u8, u8, Self)>>> {
+    /// The fields of an entry that may name a scalar register; `None` for a field that is not a single run of bits of
+    /// the first two words. The whole result is `None` if other fields decide what is named, or if VCC or
+    /// SCC is written implicitly.
+    pub(crate) fn of_entry_fields(entry: TableEntry) -> Option<impl Iterator<Item = Option<NamedField>>> {
         let line = EntryEffects::of(entry);
         let writes = [Implicit::Vcc, Implicit::Scc].iter().any(|one| line.implicit_writes() >> (*one as u8) & 1 != 0);
         let names_vectors =
@@ -362,12 +379,13 @@ impl NamedRegisters {
 }
 
 impl RegisterPlace {
-    /// The field's position, its width and the registers that it names, if nothing else matters.
-    fn named_registers(&self) -> Option<(u8, u8, NamedRegisters)> {
+    /// The field and the registers that it names, if nothing else matters.
+    fn named_registers(&self) -> Option<NamedField> {
         let from = self.mask.trailing_zeros().min(31) as u8;
         let width = self.mask.count_ones() as u8;
         let whole = !self.upper && self.extra == NONE;
-        whole.then_some((self.rotation.wrapping_add(from) & 63, width, NamedRegisters { plus: self.plus, from }))
+        let registers = NamedRegisters { plus: self.plus, from };
+        whole.then_some(NamedField { at: self.rotation.wrapping_add(from) & 63, width, registers })
     }
 
     /// Number of the operand.

@@ -46,8 +46,8 @@ impl EffectReader {
             }
         } else {
             let [low, high] = parts.halves;
-            let (found, count) = effects_by_rules(low, high, parts.rest, self.isa);
-            for bits in found.iter().take(count) {
+            let effects = effects_by_rules(low, high, parts.rest, self.isa);
+            for bits in effects.found.iter().take(effects.count) {
                 each(*bits);
             }
         }
@@ -66,10 +66,16 @@ impl Inst {
     }
 }
 
+/// The first `count` of the effects are those of an instruction.
+struct RuleEffects {
+    found: [EffectBits; MOST],
+    count: usize,
+}
+
 /// Effects of an instruction whose fields decide more than the numbers of registers. It is passed as single integers,
 /// because a reference would force every other instruction to memory as well.
 #[inline(never)]
-fn effects_by_rules(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; MOST], usize) {
+fn effects_by_rules(low: u64, high: u64, rest: u64, isa: Isa) -> RuleEffects {
     let parts = InstParts { halves: [low, high], rest };
     let (line, lookup) = (EntryEffects::of(parts.entry()), Lookup::of(isa));
     let rules = EffectRules::of(parts, line);
@@ -79,7 +85,7 @@ fn effects_by_rules(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; M
         *slot = rules.apply_rules(place.effect_in(parts.halves, lookup), parts, isa);
         count += 1;
     }
-    (found, count)
+    RuleEffects { found, count }
 }
 
 /// Properties of an instruction's registers that its fields decide beyond their numbers.

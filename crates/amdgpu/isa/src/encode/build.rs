@@ -53,7 +53,7 @@ pub(super) enum PlacedOperand {
 /// Most instructions do not have more than this.
 const FEW: usize = 16;
 
-/// Operands by slot.
+/// The operands of an entry by slot.
 type OperandSlots = [Option<PlacedOperand>];
 
 /// Collects operands; [`InstructionBuilder::build`] makes the instruction.
@@ -112,7 +112,7 @@ impl<'a> InstructionBuilder<'a> {
     /// The same for callers that know the candidate entries: every other table entry is skipped.
     ///
     /// # Errors
-    /// As [`InstructionBuilder::build`].
+    /// As [`InstructionBuilder::build`], about the forms among these entries.
     pub fn build_among(&self, entries: impl IntoIterator<Item = TableEntry>) -> Result<Inst, EncodeError> {
         if self.count > MOST {
             return Err(EncodeError::TooMany);
@@ -124,7 +124,7 @@ impl<'a> InstructionBuilder<'a> {
 /// The same for callers that have all operands together: the last value for a name counts.
 ///
 /// # Errors
-/// As [`InstructionBuilder::build`].
+/// As [`InstructionBuilder::build`], about the forms among these entries.
 pub fn build_among(
     isa: Isa,
     (mnemonic, class): (&str, Class),
@@ -132,8 +132,7 @@ pub fn build_among(
     entries: impl IntoIterator<Item = TableEntry>,
 ) -> Result<Inst, EncodeError> {
     let mut closest = EncodeError::UnknownInstruction;
-    let fits = |entry: &TableEntry| entry.class() == Some(class) && entry.mnemonic() == mnemonic;
-    for entry in entries.into_iter().filter(fits) {
+    for entry in entries.into_iter().filter(|one| one.class() == Some(class) && one.mnemonic() == mnemonic) {
         let result = match entry.available(isa) {
             true => build_entry(isa, args, entry),
             false => Err(EncodeError::NotOnTarget),
@@ -244,6 +243,10 @@ fn assemble_in(
     Ok(inst)
 }
 
+fn place_literal(entry: TableEntry, slot: &Slot, literal: HeldLiteral, isa: Isa) -> Result<PlacedOperand, EncodeError> {
+    allow_literal(entry, slot.operand_kind(), slot.name, literal, isa).map(PlacedOperand::Literal)
+}
+
 /// Checks one operand and computes the value of its field.
 pub(super) fn place_operand(
     entry: TableEntry,
@@ -255,7 +258,6 @@ pub(super) fn place_operand(
     if slot.pieces().is_empty() && !has_partner(entry, slot) {
         return implied_operand(entry, slot, arg);
     }
-    let literal = |literal: HeldLiteral| allow_literal(entry, kind, name, literal, isa).map(PlacedOperand::Literal);
     let placed = match arg {
         OperandArg::Reg(reg) => {
             // A tied operand lacks bits; its partner is checked, and the two must be equal.
@@ -271,15 +273,15 @@ pub(super) fn place_operand(
             PlacedOperand::Bits(raw::encode_constant(kind.decode, name, u64::from(code))?)
         }
         OperandArg::Inline(code) => return Err(EncodeError::NotInline { name, value: u64::from(code) }),
-        OperandArg::Literal(value) => literal(HeldLiteral::Short(value))?,
-        OperandArg::Literal64(value) => literal(HeldLiteral::Long(value))?,
+        OperandArg::Literal(value) => place_literal(entry, slot, HeldLiteral::Short(value), isa)?,
+        OperandArg::Literal64(value) => place_literal(entry, slot, HeldLiteral::Long(value), isa)?,
         OperandArg::Constant(value) => match constant::inline_constant(kind.operand_type, value, isa) {
             Some(code) => PlacedOperand::Bits(raw::encode_constant(kind.decode, name, u64::from(code))?),
             None if !constant::takes_literal(kind.operand_type) => return Err(EncodeError::NotInline { name, value }),
             None => {
                 let long = takes_long_literal(entry, isa);
                 let found = constant::encode_literal(kind.operand_type, value, long);
-                literal(found.ok_or(EncodeError::LiteralNotAllowed(name))?)?
+                place_literal(entry, slot, found.ok_or(EncodeError::LiteralNotAllowed(name))?, isa)?
             }
         },
         OperandArg::Number(value) => {

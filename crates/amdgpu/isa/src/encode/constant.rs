@@ -34,9 +34,9 @@ pub(super) fn inline_constant(operand: OperandType, value: u64, isa: Isa) -> Opt
 /// A literal as the instruction holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeldLiteral {
-    /// One dword.
+    /// A literal of one dword.
     Short(u32),
-    /// Two dwords.
+    /// A literal of two dwords.
     Long(u64),
 }
 

@@ -64,17 +64,17 @@ fn vector_bits(entry: TableEntry, isa: Isa, free: u128) -> u128 {
 
 /// `op_sel_hi` of sources that the instruction does not have; all three where it lacks such an operand.
 fn op_sel_hi(entry: TableEntry) -> u128 {
-    let has = |name| entry.slot(name).is_some();
+    let names_b_format =
+        [Name::MatrixBFmt, Name::MatrixBScale, Name::MatrixBReuse].iter().any(|name| entry.slot(*name).is_some());
     let reads_accumulators = matches!(entry.mnemonic(), "v_accvgpr_read_b32" | "v_accvgpr_write_b32");
-    let reused = has(Name::MatrixBFmt) || has(Name::MatrixBScale) || has(Name::MatrixBReuse);
-    if !(entry.is(Flag::Vop3p) || reads_accumulators) || reused {
+    if !(entry.is(Flag::Vop3p) || reads_accumulators) || names_b_format {
         return 0;
     }
-    let used = match has(Name::OpSelHi) {
-        false => 0,
-        true if has(Name::Src2) => 3,
-        true if has(Name::Src1) => 2,
-        true => 1,
+    let used = match entry.slot(Name::OpSelHi) {
+        None => 0,
+        Some(_) if entry.slot(Name::Src2).is_some() => 3,
+        Some(_) if entry.slot(Name::Src1).is_some() => 2,
+        Some(_) => 1,
     };
     OP_SEL_HI.iter().skip(used).fold(0, |bits, at| bits | 1 << at)
 }

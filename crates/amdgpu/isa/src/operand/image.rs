@@ -12,14 +12,33 @@ use crate::reg::Reg;
 use crate::tables::{Feature, Image, ImageBase, Name};
 
 /// Coordinates and gradients of a dimension by its number in the encoding.
-const DIMENSIONS: [(u8, u8); 8] = [(1, 2), (2, 4), (3, 6), (3, 4), (2, 2), (3, 4), (3, 4), (4, 4)];
+const DIMENSIONS: [DimensionArguments; 8] = [
+    dimension_arguments(1, 2),
+    dimension_arguments(2, 4),
+    dimension_arguments(3, 6),
+    dimension_arguments(3, 4),
+    dimension_arguments(2, 2),
+    dimension_arguments(3, 4),
+    dimension_arguments(3, 4),
+    dimension_arguments(4, 4),
+];
+
+#[derive(Clone, Copy)]
+struct DimensionArguments {
+    coordinates: u8,
+    gradients: u8,
+}
+
+const fn dimension_arguments(coordinates: u8, gradients: u8) -> DimensionArguments {
+    DimensionArguments { coordinates, gradients }
+}
 
 /// The effective sizes of an image instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ImageSizes {
-    /// Dwords of data.
+    /// The dwords of its data.
     pub(crate) data: u8,
-    /// Dwords of address.
+    /// The dwords of its address.
     pub(crate) address: u8,
     /// The addresses are registers of their own.
     pub(crate) separate: bool,
@@ -84,7 +103,7 @@ fn data_dwords(reader: &OperandReader, base: &ImageBase) -> u8 {
 
 fn address_dwords(reader: &OperandReader, base: &ImageBase) -> u8 {
     let dimension = reader.raw_named(Name::Dim) as usize & 7;
-    let (coordinates, gradients) = DIMENSIONS[dimension];
+    let DimensionArguments { coordinates, gradients } = DIMENSIONS[dimension];
     let a16 = reader.raw_named(Name::A16) != 0;
     let coordinates = if has_property(base, "coordinates") { coordinates } else { 0 };
     let components = coordinates + u8::from(has_property(base, "lod_or_clamp_or_mip"));
@@ -98,23 +117,24 @@ fn address_dwords(reader: &OperandReader, base: &ImageBase) -> u8 {
 
 /// Whether the registers of the wanted sizes exist.
 fn sizes_fit(reader: &OperandReader, wanted: ImageSizes, own: ImageSizes) -> bool {
-    let start = |name: Name| reader.raw_named(name) & 255;
     let written = if reader.find_slot(Name::Vdst).is_some() { Name::Vdst } else { Name::Vdata };
-    let aligned = |start: u64, size: u8| size < 2 || start & 1 == 0 || !kind::aligns_tuples(reader.isa);
-    let data = || start(written) + u64::from(wanted.data) <= 256 && aligned(start(written), wanted.data);
-    if wanted.data != own.data && !data() {
+    if wanted.data != own.data && !fits_at(reader, reader.raw_named(written) & 255, wanted.data) {
         return false;
     }
     if wanted.address == own.address || !reader.isa.has(Feature::NsaEncoding) {
         return true;
     }
     if !own.separate {
-        let first = start(Name::Vaddr0);
-        return first + u64::from(wanted.address) <= 256 && aligned(first, wanted.address);
+        return fits_at(reader, reader.raw_named(Name::Vaddr0) & 255, wanted.address);
     }
     let last = own.address.saturating_sub(1);
     let slot = reader.find_slot(Name::Vaddr0).unwrap_or(0) + usize::from(last);
     wanted.address < own.address || (reader.raw_operand(slot) & 255) + u64::from(wanted.address - last) <= 256
+}
+
+/// Whether there is a tuple of that size that starts with that register.
+fn fits_at(reader: &OperandReader, start: u64, size: u8) -> bool {
+    start + u64::from(size) <= 256 && (size < 2 || start & 1 == 0 || !kind::aligns_tuples(reader.isa))
 }
 
 /// The register with the size that the instruction's other fields determine.

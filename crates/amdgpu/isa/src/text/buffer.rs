@@ -28,7 +28,7 @@ impl TextBuffer {
         Self { bytes: alloc::vec![0; bytes + LEAST], len: 0 }
     }
 
-    /// Bytes of text.
+    /// The number of bytes of text.
     pub fn len(&self) -> usize {
         self.len
     }

@@ -35,8 +35,8 @@ impl FixedWriter<'_> {
     pub(super) fn write_decimal(&mut self, value: u64) -> fmt::Result {
         match u16::try_from(value) {
             Ok(value) => {
-                let (letters, len) = number::decimal_block(value);
-                self.write_letters(&letters, len)
+                let block = number::decimal_block(value);
+                self.write_letters(&block.letters, block.len)
             }
             Err(_) => number::write_decimal(self, value),
         }
@@ -56,8 +56,8 @@ impl FixedWriter<'_> {
     pub(super) fn write_hexadecimal(&mut self, value: u64) -> fmt::Result {
         match u32::try_from(value) {
             Ok(value) => {
-                let (letters, len) = number::hexadecimal_block(value);
-                self.write_letters(&letters, len)
+                let block = number::hexadecimal_block(value);
+                self.write_letters(&block.letters, block.len)
             }
             Err(_) => number::write_hexadecimal(self, value),
         }

@@ -8,7 +8,7 @@ use super::registers::RegisterNames;
 use super::{PrintOptions, TextWriter};
 use crate::inst::Inst;
 use crate::isa::Isa;
-use crate::number::hexadecimal_block;
+use crate::number::{NumberBlock, hexadecimal_block};
 use crate::operand::OperandReader;
 use core::fmt;
 use hotswap_isa_tables::{ShortForm, TextStep};
@@ -46,8 +46,8 @@ pub(super) fn write_line(
                         at = append_step(bytes, at, step, name, usize::from(name[15]))?;
                         continue;
                     }
-                    if let Some((text, len)) = literal_text(inst, number, step) {
-                        at = append_step(bytes, at, step, &text, len)?;
+                    if let Some(block) = literal_text(inst, number, step) {
+                        at = append_step(bytes, at, step, &block.letters, block.len)?;
                         continue;
                     }
                 }
@@ -56,8 +56,8 @@ pub(super) fn write_line(
                     continue;
                 }
                 ShortForm::Hexadecimal => {
-                    let (text, len) = hexadecimal_block(field_value(step, half));
-                    at = append_step(bytes, at, step, &text, len)?;
+                    let block = hexadecimal_block(field_value(step, half));
+                    at = append_step(bytes, at, step, &block.letters, block.len)?;
                     continue;
                 }
                 ShortForm::Nothing => continue,
@@ -92,7 +92,7 @@ const LITERAL: u16 = 255;
 
 /// The text of a source that is a literal, if it has a fast path.
 #[inline]
-fn literal_text(inst: &Inst, number: u16, step: &TextStep) -> Option<([u8; 16], usize)> {
+fn literal_text(inst: &Inst, number: u16, step: &TextStep) -> Option<NumberBlock<16>> {
     if number & 0x1ff != LITERAL || step.place & TextStep::SIMPLE_LITERAL == 0 {
         return None;
     }

@@ -6,44 +6,52 @@ use super::TextWriter;
 use crate::isa::Isa;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
+use core::ops::Range;
 
-/// Generations that have a message: the first, and the first without it.
-type GenerationRange = (u8, u8);
-/// No last generation.
+/// A message of some generations.
+struct SentMessage {
+    number: u16,
+    name: &'static str,
+    /// The first generation with it, and the first without it again.
+    generations: Range<u8>,
+}
+
+const fn sent_message(number: u16, name: &'static str, first: u8, end: u8) -> SentMessage {
+    SentMessage { number, name, generations: first..end }
+}
+
+/// Stands for a generation after all that exist.
 const ON: u8 = 255;
 
-/// Messages: number, name, generations.
-const MESSAGES: &[(u16, &str, GenerationRange)] = &[
-    (1, "MSG_INTERRUPT", (9, ON)),
-    (2, "MSG_GS", (9, 11)),
-    (2, "MSG_HS_TESSFACTOR", (11, ON)),
-    (3, "MSG_GS_DONE", (9, 11)),
-    (3, "MSG_DEALLOC_VGPRS", (11, ON)),
-    (4, "MSG_SAVEWAVE", (9, 11)),
-    (5, "MSG_STALL_WAVE_GEN", (9, 12)),
-    (6, "MSG_HALT_WAVES", (9, 12)),
-    (7, "MSG_ORDERED_PS_DONE", (9, 11)),
-    (8, "MSG_EARLY_PRIM_DEALLOC", (9, 11)),
-    (9, "MSG_GS_ALLOC_REQ", (9, ON)),
-    (10, "MSG_GET_DOORBELL", (9, 11)),
-    (11, "MSG_GET_DDID", (10, 11)),
-    (15, "MSG_SYSMSG", (9, ON)),
-    (128, "MSG_RTN_GET_DOORBELL", (11, ON)),
-    (129, "MSG_RTN_GET_DDID", (11, ON)),
-    (130, "MSG_RTN_GET_TMA", (11, ON)),
-    (131, "MSG_RTN_GET_REALTIME", (11, ON)),
-    (132, "MSG_RTN_SAVE_WAVE", (11, ON)),
-    (133, "MSG_RTN_GET_TBA", (11, ON)),
-    (134, "MSG_RTN_GET_TBA_TO_PC", (11, ON)),
-    (135, "MSG_RTN_GET_SE_AID_ID", (12, ON)),
+const MESSAGES: &[SentMessage] = &[
+    sent_message(1, "MSG_INTERRUPT", 9, ON),
+    sent_message(2, "MSG_GS", 9, 11),
+    sent_message(2, "MSG_HS_TESSFACTOR", 11, ON),
+    sent_message(3, "MSG_GS_DONE", 9, 11),
+    sent_message(3, "MSG_DEALLOC_VGPRS", 11, ON),
+    sent_message(4, "MSG_SAVEWAVE", 9, 11),
+    sent_message(5, "MSG_STALL_WAVE_GEN", 9, 12),
+    sent_message(6, "MSG_HALT_WAVES", 9, 12),
+    sent_message(7, "MSG_ORDERED_PS_DONE", 9, 11),
+    sent_message(8, "MSG_EARLY_PRIM_DEALLOC", 9, 11),
+    sent_message(9, "MSG_GS_ALLOC_REQ", 9, ON),
+    sent_message(10, "MSG_GET_DOORBELL", 9, 11),
+    sent_message(11, "MSG_GET_DDID", 10, 11),
+    sent_message(15, "MSG_SYSMSG", 9, ON),
+    sent_message(128, "MSG_RTN_GET_DOORBELL", 11, ON),
+    sent_message(129, "MSG_RTN_GET_DDID", 11, ON),
+    sent_message(130, "MSG_RTN_GET_TMA", 11, ON),
+    sent_message(131, "MSG_RTN_GET_REALTIME", 11, ON),
+    sent_message(132, "MSG_RTN_SAVE_WAVE", 11, ON),
+    sent_message(133, "MSG_RTN_GET_TBA", 11, ON),
+    sent_message(134, "MSG_RTN_GET_TBA_TO_PC", 11, ON),
+    sent_message(135, "MSG_RTN_GET_SE_AID_ID", 12, ON),
 ];
 
-const MESSAGES_GFX1250: &[(u16, &str)] =
-    &[(136, "MSG_RTN_GET_CLUSTER_BARRIER_STATE"), (152, "MSG_RTN_SAVE_WAVE_HAS_TDM")];
-
-/// Operations of the system message.
-const SYSTEM: &[(u16, &str)] =
-    &[(1, "SYSMSG_OP_ECC_ERR_INTERRUPT"), (2, "SYSMSG_OP_REG_RD"), (4, "SYSMSG_OP_TTRACE_PC")];
+const MESSAGES_GFX1250: &[SentMessage] = &[
+    sent_message(136, "MSG_RTN_GET_CLUSTER_BARRIER_STATE", 12, ON),
+    sent_message(152, "MSG_RTN_SAVE_WAVE_HAS_TDM", 12, ON),
+];
 
 /// Operations of the messages about geometry streams.
 const STREAM: [&str; 4] = ["GS_OP_NOP", "GS_OP_CUT", "GS_OP_EMIT", "GS_OP_EMIT_CUT"];
@@ -65,14 +73,20 @@ pub(super) fn isa_generation(isa: Isa) -> u8 {
 
 fn message_name(id: u16, isa: Isa) -> Option<&'static str> {
     let generation = isa_generation(isa);
-    let common = MESSAGES.iter().find(|(number, _, range)| *number == id && (range.0..range.1).contains(&generation));
-    let newest = || MESSAGES_GFX1250.iter().find(|(number, _)| *number == id && isa.has(Feature::Gfx1250Insts));
-    common.map(|found| found.1).or_else(|| newest().map(|found| found.1))
+    let newest = if isa.has(Feature::Gfx1250Insts) { MESSAGES_GFX1250 } else { &[] };
+    let mut messages = MESSAGES.iter().chain(newest);
+    let found = messages.find(|one| one.number == id && one.generations.contains(&generation));
+    found.map(|found| found.name)
 }
 
 fn operation_name(id: u16, operation: u16) -> Option<&'static str> {
     match id {
-        SYSMSG => SYSTEM.iter().find(|(number, _)| *number == operation).map(|found| found.1),
+        SYSMSG => match operation {
+            1 => Some("SYSMSG_OP_ECC_ERR_INTERRUPT"),
+            2 => Some("SYSMSG_OP_REG_RD"),
+            4 => Some("SYSMSG_OP_TTRACE_PC"),
+            _ => None,
+        },
         _ => STREAM.get(usize::from(operation)).copied(),
     }
 }

@@ -64,13 +64,13 @@ impl TextWriter<'_, '_, '_> {
         if class.contains(reg) {
             return Ok(());
         }
-        let (name, bits, suffix) = class.name(reg.count);
+        let name = class.name(reg.count);
         self.out.write_str("/*Invalid register, operand has '")?;
-        self.out.write_str(name)?;
-        if let Some(bits) = bits {
+        self.out.write_str(name.stem)?;
+        if let Some(bits) = name.bits {
             self.out.write_decimal(u64::from(bits))?;
         }
-        self.out.write_str(suffix)?;
+        self.out.write_str(name.suffix)?;
         self.out.write_str("' register class*/")
     }
 
@@ -285,8 +285,8 @@ impl TextWriter<'_, '_, '_> {
             return Ok(());
         }
         if negates && self.isa.has(Feature::Gfx940Insts) {
-            let bit = |number: u32| if raw >> number & 1 != 0 { "1" } else { "0" };
-            for text in [" neg:[", bit(0), ",", bit(1), ",", bit(2), "]"] {
+            let [first, second, third] = [0, 1, 2].map(|number| if raw >> number & 1 != 0 { "1" } else { "0" });
+            for text in [" neg:[", first, ",", second, ",", third, "]"] {
                 self.out.write_str(text)?;
             }
             return Ok(());
@@ -295,7 +295,7 @@ impl TextWriter<'_, '_, '_> {
         self.out.write_decimal(raw)
     }
 
-    /// `r128` or `a16`.
+    /// Writes `r128` or `a16`, which share a bit.
     pub(super) fn r128_a16(&mut self) -> fmt::Result {
         self.out.write_str(if self.isa.has(Feature::R128A16) { " a16" } else { " r128" })
     }

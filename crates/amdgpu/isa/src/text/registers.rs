@@ -20,7 +20,7 @@ const ACCUMULATION: u8 = 4;
 const SCALAR: u8 = 8;
 const M0: u8 = 16;
 const EXEC_LO: u8 = 32;
-/// Anything else.
+/// Registers of any other kind.
 const OTHER: u8 = 64;
 const CONSTANT: u8 = 128;
 

@@ -13,71 +13,81 @@ enum HwregTargets {
     Always,
     /// Generations from the first number to before the second.
     Generations(u8, u8),
-    /// gfx940 to gfx950.
+    /// From gfx940 to gfx950.
     Gfx940,
-    /// gfx10 before gfx1030.
+    /// Of gfx10 those before gfx1030.
     FirstGfx10,
     Gfx1030To11,
-    /// gfx12.5.
+    /// The targets of gfx12.5.
     Gfx1250,
 }
 
 const GFX12: HwregTargets = HwregTargets::Generations(12, 255);
 
+struct HardwareRegister {
+    number: u16,
+    name: &'static str,
+    targets: HwregTargets,
+}
+
+const fn hardware_register(number: u16, name: &'static str, targets: HwregTargets) -> HardwareRegister {
+    HardwareRegister { number, name, targets }
+}
+
 /// Names of hardware registers, after `HW_REG_`. The first that fits a target is used.
-const HARDWARE_REGISTERS: &[(u16, &str, HwregTargets)] = &[
-    (1, "WAVE_MODE", GFX12),
-    (1, "MODE", HwregTargets::Always),
-    (2, "WAVE_STATUS", GFX12),
-    (2, "STATUS", HwregTargets::Always),
-    (3, "TRAPSTS", HwregTargets::Generations(9, 12)),
-    (4, "HW_ID", HwregTargets::Generations(9, 10)),
-    (4, "WAVE_STATE_PRIV", GFX12),
-    (5, "WAVE_GPR_ALLOC", GFX12),
-    (5, "GPR_ALLOC", HwregTargets::Always),
-    (6, "WAVE_LDS_ALLOC", GFX12),
-    (6, "LDS_ALLOC", HwregTargets::Always),
-    (7, "IB_STS", HwregTargets::Always),
-    (10, "PERF_SNAPSHOT_DATA", GFX12),
-    (11, "PERF_SNAPSHOT_PC_LO", GFX12),
-    (12, "PERF_SNAPSHOT_PC_HI", GFX12),
-    (15, "SH_MEM_BASES", HwregTargets::Generations(9, 12)),
-    (15, "PERF_SNAPSHOT_DATA1", GFX12),
-    (16, "TBA_LO", HwregTargets::Generations(9, 11)),
-    (16, "PERF_SNAPSHOT_DATA2", GFX12),
-    (17, "TBA_HI", HwregTargets::Generations(9, 11)),
-    (17, "WAVE_EXCP_FLAG_PRIV", GFX12),
-    (18, "TMA_LO", HwregTargets::Generations(9, 11)),
-    (18, "PERF_SNAPSHOT_PC_LO", HwregTargets::Generations(11, 12)),
-    (18, "WAVE_EXCP_FLAG_USER", GFX12),
-    (19, "TMA_HI", HwregTargets::Generations(9, 11)),
-    (19, "PERF_SNAPSHOT_PC_HI", HwregTargets::Generations(11, 12)),
-    (19, "WAVE_TRAP_CTRL", GFX12),
-    (20, "FLAT_SCR_LO", HwregTargets::Generations(10, 12)),
-    (20, "WAVE_SCRATCH_BASE_LO", GFX12),
-    (20, "XCC_ID", HwregTargets::Gfx940),
-    (21, "FLAT_SCR_HI", HwregTargets::Generations(10, 12)),
-    (21, "WAVE_SCRATCH_BASE_HI", GFX12),
-    (21, "SQ_PERF_SNAPSHOT_DATA", HwregTargets::Gfx940),
-    (22, "XNACK_MASK", HwregTargets::FirstGfx10),
-    (22, "SQ_PERF_SNAPSHOT_DATA1", HwregTargets::Gfx940),
-    (23, "WAVE_HW_ID1", GFX12),
-    (23, "HW_ID1", HwregTargets::Generations(10, 255)),
-    (23, "SQ_PERF_SNAPSHOT_PC_LO", HwregTargets::Gfx940),
-    (24, "WAVE_HW_ID2", GFX12),
-    (24, "HW_ID2", HwregTargets::Generations(10, 255)),
-    (24, "SQ_PERF_SNAPSHOT_PC_HI", HwregTargets::Gfx940),
-    (25, "POPS_PACKER", HwregTargets::Generations(10, 11)),
-    (26, "WAVE_SCHED_MODE", GFX12),
-    (27, "PERF_SNAPSHOT_DATA", HwregTargets::Generations(11, 12)),
-    (28, "IB_STS2", HwregTargets::Gfx1250),
-    (29, "SHADER_CYCLES", HwregTargets::Gfx1030To11),
-    (29, "SHADER_CYCLES_LO", GFX12),
-    (30, "SHADER_CYCLES_HI", GFX12),
-    (31, "WAVE_DVGPR_ALLOC_LO", GFX12),
-    (32, "WAVE_DVGPR_ALLOC_HI", GFX12),
-    (33, "XNACK_STATE_PRIV", HwregTargets::Gfx1250),
-    (34, "XNACK_MASK", HwregTargets::Gfx1250),
+const HARDWARE_REGISTERS: &[HardwareRegister] = &[
+    hardware_register(1, "WAVE_MODE", GFX12),
+    hardware_register(1, "MODE", HwregTargets::Always),
+    hardware_register(2, "WAVE_STATUS", GFX12),
+    hardware_register(2, "STATUS", HwregTargets::Always),
+    hardware_register(3, "TRAPSTS", HwregTargets::Generations(9, 12)),
+    hardware_register(4, "HW_ID", HwregTargets::Generations(9, 10)),
+    hardware_register(4, "WAVE_STATE_PRIV", GFX12),
+    hardware_register(5, "WAVE_GPR_ALLOC", GFX12),
+    hardware_register(5, "GPR_ALLOC", HwregTargets::Always),
+    hardware_register(6, "WAVE_LDS_ALLOC", GFX12),
+    hardware_register(6, "LDS_ALLOC", HwregTargets::Always),
+    hardware_register(7, "IB_STS", HwregTargets::Always),
+    hardware_register(10, "PERF_SNAPSHOT_DATA", GFX12),
+    hardware_register(11, "PERF_SNAPSHOT_PC_LO", GFX12),
+    hardware_register(12, "PERF_SNAPSHOT_PC_HI", GFX12),
+    hardware_register(15, "SH_MEM_BASES", HwregTargets::Generations(9, 12)),
+    hardware_register(15, "PERF_SNAPSHOT_DATA1", GFX12),
+    hardware_register(16, "TBA_LO", HwregTargets::Generations(9, 11)),
+    hardware_register(16, "PERF_SNAPSHOT_DATA2", GFX12),
+    hardware_register(17, "TBA_HI", HwregTargets::Generations(9, 11)),
+    hardware_register(17, "WAVE_EXCP_FLAG_PRIV", GFX12),
+    hardware_register(18, "TMA_LO", HwregTargets::Generations(9, 11)),
+    hardware_register(18, "PERF_SNAPSHOT_PC_LO", HwregTargets::Generations(11, 12)),
+    hardware_register(18, "WAVE_EXCP_FLAG_USER", GFX12),
+    hardware_register(19, "TMA_HI", HwregTargets::Generations(9, 11)),
+    hardware_register(19, "PERF_SNAPSHOT_PC_HI", HwregTargets::Generations(11, 12)),
+    hardware_register(19, "WAVE_TRAP_CTRL", GFX12),
+    hardware_register(20, "FLAT_SCR_LO", HwregTargets::Generations(10, 12)),
+    hardware_register(20, "WAVE_SCRATCH_BASE_LO", GFX12),
+    hardware_register(20, "XCC_ID", HwregTargets::Gfx940),
+    hardware_register(21, "FLAT_SCR_HI", HwregTargets::Generations(10, 12)),
+    hardware_register(21, "WAVE_SCRATCH_BASE_HI", GFX12),
+    hardware_register(21, "SQ_PERF_SNAPSHOT_DATA", HwregTargets::Gfx940),
+    hardware_register(22, "XNACK_MASK", HwregTargets::FirstGfx10),
+    hardware_register(22, "SQ_PERF_SNAPSHOT_DATA1", HwregTargets::Gfx940),
+    hardware_register(23, "WAVE_HW_ID1", GFX12),
+    hardware_register(23, "HW_ID1", HwregTargets::Generations(10, 255)),
+    hardware_register(23, "SQ_PERF_SNAPSHOT_PC_LO", HwregTargets::Gfx940),
+    hardware_register(24, "WAVE_HW_ID2", GFX12),
+    hardware_register(24, "HW_ID2", HwregTargets::Generations(10, 255)),
+    hardware_register(24, "SQ_PERF_SNAPSHOT_PC_HI", HwregTargets::Gfx940),
+    hardware_register(25, "POPS_PACKER", HwregTargets::Generations(10, 11)),
+    hardware_register(26, "WAVE_SCHED_MODE", GFX12),
+    hardware_register(27, "PERF_SNAPSHOT_DATA", HwregTargets::Generations(11, 12)),
+    hardware_register(28, "IB_STS2", HwregTargets::Gfx1250),
+    hardware_register(29, "SHADER_CYCLES", HwregTargets::Gfx1030To11),
+    hardware_register(29, "SHADER_CYCLES_LO", GFX12),
+    hardware_register(30, "SHADER_CYCLES_HI", GFX12),
+    hardware_register(31, "WAVE_DVGPR_ALLOC_LO", GFX12),
+    hardware_register(32, "WAVE_DVGPR_ALLOC_HI", GFX12),
+    hardware_register(33, "XNACK_STATE_PRIV", HwregTargets::Gfx1250),
+    hardware_register(34, "XNACK_MASK", HwregTargets::Gfx1250),
 ];
 
 fn holds(when: HwregTargets, isa: Isa) -> bool {
@@ -92,15 +102,44 @@ fn holds(when: HwregTargets, isa: Isa) -> bool {
     }
 }
 
-/// Dependency counters: name after `depctr_`, lowest bit, width. All bits are set by default.
-const DEPENDENCY_COUNTERS: [(&str, u16, u16); 7] = [
-    ("hold_cnt", 7, 1),
-    ("sa_sdst", 0, 1),
-    ("va_vdst", 12, 4),
-    ("va_sdst", 9, 3),
-    ("va_ssrc", 8, 1),
-    ("va_vcc", 1, 1),
-    ("vm_vsrc", 2, 3),
+/// A counter of `s_waitcnt`.
+struct WaitedCounter {
+    /// A blank, the name and a parenthesis, with blanks up to nine bytes.
+    name: &'static [u8; 9],
+    /// The bytes without the blanks at the end.
+    letters: usize,
+    value: u16,
+    /// The value that waits for nothing.
+    full: u16,
+}
+
+/// A counter of `s_waitcnt_depctr`. All bits are set by default.
+struct DependencyCounter {
+    /// The name after `depctr_`.
+    name: &'static str,
+    /// The number of its lowest bit.
+    at: u16,
+    width: u16,
+}
+
+impl DependencyCounter {
+    fn value_in(&self, raw: u16) -> u16 {
+        raw >> self.at & full_mask(self.width)
+    }
+
+    fn is_default_in(&self, raw: u16) -> bool {
+        self.value_in(raw) == full_mask(self.width)
+    }
+}
+
+const DEPENDENCY_COUNTERS: [DependencyCounter; 7] = [
+    DependencyCounter { name: "hold_cnt", at: 7, width: 1 },
+    DependencyCounter { name: "sa_sdst", at: 0, width: 1 },
+    DependencyCounter { name: "va_vdst", at: 12, width: 4 },
+    DependencyCounter { name: "va_sdst", at: 9, width: 3 },
+    DependencyCounter { name: "va_ssrc", at: 8, width: 1 },
+    DependencyCounter { name: "va_vcc", at: 1, width: 1 },
+    DependencyCounter { name: "vm_vsrc", at: 2, width: 3 },
 ];
 
 /// The dependencies of a delay.
@@ -182,12 +221,12 @@ impl TextWriter<'_, '_, '_> {
     /// Register in bits 0 to 5, first bit in bits 6 to 10, number of bits less one in bits 11 to 15.
     fn hardware_register(&mut self, raw: u16) -> fmt::Result {
         let (id, offset, size) = (raw & 63, raw >> 6 & 31, (raw >> 11) + 1);
-        let found = HARDWARE_REGISTERS.iter().find(|(number, _, when)| *number == id && holds(*when, self.isa));
+        let found = HARDWARE_REGISTERS.iter().find(|row| row.number == id && holds(row.targets, self.isa));
         self.out.write_str("hwreg(")?;
         match found {
-            Some((_, name, _)) => {
+            Some(row) => {
                 self.out.write_str("HW_REG_")?;
-                self.out.write_str(name)?;
+                self.out.write_str(row.name)?;
             }
             None => self.out.write_decimal(u64::from(id))?,
         }
@@ -203,15 +242,19 @@ impl TextWriter<'_, '_, '_> {
     /// Counters that are waited for; their places changed in gfx10 and gfx11.
     fn wait_counters(&mut self, raw: u16) -> fmt::Result {
         let (vector, export, other) = match isa_generation(self.isa) {
-            9 => ((raw & 15 | raw >> 14 << 4, 63), raw >> 4 & 7, (raw >> 8 & 15, 15)),
-            10 => ((raw & 15 | raw >> 14 << 4, 63), raw >> 4 & 7, (raw >> 8 & 63, 63)),
-            _ => ((raw >> 10, 63), raw & 7, (raw >> 4 & 63, 63)),
+            9 => (raw & 15 | raw >> 14 << 4, raw >> 4 & 7, raw >> 8 & 15),
+            10 => (raw & 15 | raw >> 14 << 4, raw >> 4 & 7, raw >> 8 & 63),
+            _ => (raw >> 10, raw & 7, raw >> 4 & 63),
         };
-        let counters =
-            [(b" vmcnt(  ", 7, vector.0, vector.1), (b" expcnt( ", 8, export, 7), (b" lgkmcnt(", 9, other.0, other.1)];
-        let all = counters.iter().all(|(_, _, value, full)| value == full);
+        let most_others = if isa_generation(self.isa) == 9 { 15 } else { 63 };
+        let counters = [
+            WaitedCounter { name: b" vmcnt(  ", letters: 7, value: vector, full: 63 },
+            WaitedCounter { name: b" expcnt( ", letters: 8, value: export, full: 7 },
+            WaitedCounter { name: b" lgkmcnt(", letters: 9, value: other, full: most_others },
+        ];
+        let all = counters.iter().all(|counter| counter.value == counter.full);
         let start = self.out.at;
-        for (name, letters, value, full) in counters {
+        for WaitedCounter { name, letters, value, full } in counters {
             if value != full || all {
                 // No blank before the first.
                 match self.out.at == start {
@@ -231,21 +274,19 @@ impl TextWriter<'_, '_, '_> {
     fn dependency_counters(&mut self, raw: u16) -> fmt::Result {
         let hold = self.isa.has(Feature::Gfx10BEncoding);
         let counters = &DEPENDENCY_COUNTERS[usize::from(!hold)..];
-        let known = counters.iter().fold(0, |mask, (_, at, width)| mask | full_mask(*width) << at);
+        let known = counters.iter().fold(0, |mask, counter| mask | full_mask(counter.width) << counter.at);
         if raw & !known != 0 {
             return self.out.write_hexadecimal(u64::from(raw));
         }
-        let value = |at: u16, width: u16| raw >> at & full_mask(width);
-        let all = counters.iter().all(|(_, at, width)| value(*at, *width) == full_mask(*width));
+        let all = counters.iter().all(|counter| counter.is_default_in(raw));
         let mut first = true;
-        for (name, at, width) in counters {
-            let value = value(*at, *width);
-            if value != full_mask(*width) || all {
+        for counter in counters {
+            if !counter.is_default_in(raw) || all {
                 if !core::mem::replace(&mut first, false) {
                     self.out.write_char(' ')?;
                 }
                 self.out.write_str("depctr_")?;
-                self.call(&mut true, "", name, value)?;
+                self.call(&mut true, "", counter.name, counter.value_in(raw))?;
             }
         }
         Ok(())
@@ -320,7 +361,7 @@ impl TextWriter<'_, '_, '_> {
         if raw & 0x1f00 != 0 {
             return self.out.write_hexadecimal(u64::from(raw));
         }
-        let flags = [(13, "UC_VERSION_W64_BIT"), (14, "UC_VERSION_W32_BIT"), (15, "UC_VERSION_MDP_BIT")];
+        let flags = (13..).zip(["UC_VERSION_W64_BIT", "UC_VERSION_W32_BIT", "UC_VERSION_MDP_BIT"]);
         let set = raw.count_ones() - (raw & 0xff).count_ones();
         // Every flag but the last encloses the preceding text in parentheses.
         for _ in 1..set {

@@ -6,6 +6,7 @@
 //! DPP or SDWA write: other lanes keep their values.
 
 use crate::finding::{ALIGNMENT, LintFinding};
+use crate::masks::constant_operand;
 use crate::unit::LintUnit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::bank_role;
@@ -53,12 +54,17 @@ fn element_size(inst: &Inst, isa: Isa) -> Option<u32> {
     if inst.class() != Some(Class::Ds) || inst.raw(Name::Offset0).is_none() || inst.raw(Name::Offset1).is_none() {
         return None;
     }
-    let registers = |name| match inst.operand(isa, name) {
+    let dwords = operand_dwords(inst, isa, Name::Data0);
+    let dwords = dwords.or_else(|| Some(operand_dwords(inst, isa, Name::Vdst)? / 2))?;
+    Some(4 * dwords)
+}
+
+/// The number of registers that an operand names.
+fn operand_dwords(inst: &Inst, isa: Isa, name: Name) -> Option<u32> {
+    match inst.operand(isa, name) {
         Some(OperandValue::Reg(reg)) => Some(u32::from(reg.count)),
         _ => None,
-    };
-    let dwords = registers(Name::Data0).or_else(|| Some(registers(Name::Vdst)? / 2))?;
-    Some(4 * dwords)
+    }
 }
 
 /// The vector register that an operand names, if it is a whole one.
@@ -89,30 +95,31 @@ fn known_zero_bits(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &KnownZeroBit
     if !inst.class().is_some_and(|class| PLAIN.contains(&class)) || inst.raw(Name::Clamp).unwrap_or(0) != 0 {
         return None;
     }
-    let constant = |name| match inst.operand(isa, name) {
-        Some(OperandValue::Inline(inline)) => Some(inline.value as u32),
-        Some(OperandValue::Literal(literal)) => Some(literal.value as u32),
-        _ => None,
-    };
-    let of = |name| match constant(name) {
-        Some(value) => value.trailing_zeros(),
-        None => whole_register(inst, isa, banks, name).and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0),
-    };
-    let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2];
+    let sources = [Name::Src0, Name::Src1, Name::Src2];
+    let [a, b, c] = sources.map(|name| source_zero_bits(inst, isa, banks, zeros, name));
+    let [by_a, by_b, by_c] = sources.map(|name| constant_operand(inst, isa, name));
     let bits = match inst.mnemonic() {
-        "v_mov_b32" => of(a),
-        "v_lshlrev_b32" => add_shift_zeros(of(b), constant(a)),
-        "v_add_nc_u32" | "v_or_b32" | "v_xor_b32" | "v_sub_nc_u32" | "v_subrev_nc_u32" => of(a).min(of(b)),
-        "v_and_b32" => of(a).max(of(b)),
-        "v_mul_lo_u32" | "v_mul_u32_u24" => of(a).saturating_add(of(b)),
-        "v_lshl_add_u32" | "v_lshl_or_b32" => add_shift_zeros(of(a), constant(b)).min(of(c)),
-        "v_add_lshl_u32" => add_shift_zeros(of(a).min(of(b)), constant(c)),
-        "v_mad_u32_u24" => of(a).saturating_add(of(b)).min(of(c)),
-        "v_and_or_b32" => of(a).max(of(b)).min(of(c)),
-        "v_add3_u32" => of(a).min(of(b)).min(of(c)),
+        "v_mov_b32" => a,
+        "v_lshlrev_b32" => add_shift_zeros(b, by_a),
+        "v_add_nc_u32" | "v_or_b32" | "v_xor_b32" | "v_sub_nc_u32" | "v_subrev_nc_u32" => a.min(b),
+        "v_and_b32" => a.max(b),
+        "v_mul_lo_u32" | "v_mul_u32_u24" => a.saturating_add(b),
+        "v_lshl_add_u32" | "v_lshl_or_b32" => add_shift_zeros(a, by_b).min(c),
+        "v_add_lshl_u32" => add_shift_zeros(a.min(b), by_c),
+        "v_mad_u32_u24" => a.saturating_add(b).min(c),
+        "v_and_or_b32" => a.max(b).min(c),
+        "v_add3_u32" => a.min(b).min(c),
         _ => return None,
     };
     Some(bits.min(8))
+}
+
+/// Low bits of a source that are zero.
+fn source_zero_bits(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &KnownZeroBits, name: Name) -> u32 {
+    match constant_operand(inst, isa, name) {
+        Some(value) => value.trailing_zeros(),
+        None => whole_register(inst, isa, banks, name).and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0),
+    }
 }
 
 fn add_shift_zeros(bits: u32, by: Option<u32>) -> u32 {

@@ -10,7 +10,7 @@ use object::pod::slice_from_bytes;
 
 type DynamicEntry = Dyn64<LE>;
 
-/// `DT_RELR`.
+/// `DT_RELR`, the tag of packed relative relocations.
 const DT_RELR: u32 = 36;
 /// Tags whose value is an address.
 const ADDRESSES: [u32; 13] = [
@@ -71,10 +71,8 @@ pub(super) fn symbol_fields(files: &ComparedFiles<'_, '_, '_>) -> Result<(), Str
         if before.len() != after.len() {
             return Err("some are missing, or new".to_owned());
         }
-        if let Some(number) = before
-            .iter()
-            .zip(after)
-            .position(|(before, after)| symbol_entry_fields(before) != symbol_entry_fields(after))
+        if let Some(number) =
+            before.iter().zip(after).position(|(before, after)| !has_same_symbol_fields(before, after))
         {
             return Err(format!("symbol {number} has another binding, type, visibility or section"));
         }
@@ -86,6 +84,6 @@ fn unreadable_symbols() -> String {
     "they cannot be read".to_owned()
 }
 
-fn symbol_entry_fields(symbol: &SymbolEntry) -> (u8, u8, u16) {
-    (symbol.st_info, symbol.st_other, symbol.st_shndx.get(LE))
+fn has_same_symbol_fields(one: &SymbolEntry, other: &SymbolEntry) -> bool {
+    one.st_info == other.st_info && one.st_other == other.st_other && one.st_shndx.get(LE) == other.st_shndx.get(LE)
 }

@@ -47,17 +47,18 @@ pub(super) fn check_headers(
 ) {
     let needs = PrivateNeeds::default();
     let files = ComparedFiles { old, new, maps, needs: &needs, raised: &[] };
-    let first = files.compare_sections();
-    let checks: [(&str, Result<(), String>); 3] = match first {
-        Ok(()) => [
-            ("headers", headers::compare_headers(&files)),
-            ("symbols", dynamic::symbol_fields(&files)),
-            ("dynamic section", dynamic::compare_dynamic(&files)),
-        ],
-        Err(what) => [("sections", Err(what)), ("", Ok(())), ("", Ok(()))],
-    };
-    let faults = checks.into_iter().filter_map(|(what, result)| Some(format!("{what}: {}", result.err()?)));
-    findings.extend(faults.map(|what| LintFinding::of_file(&FILE, what)));
+    if let Err(what) = files.compare_sections() {
+        report_difference("sections", Err(what), findings);
+        return;
+    }
+    report_difference("headers", headers::compare_headers(&files), findings);
+    report_difference("symbols", dynamic::symbol_fields(&files), findings);
+    report_difference("dynamic section", dynamic::compare_dynamic(&files), findings);
+}
+
+/// Adds a finding where the comparison of that part has found a difference.
+fn report_difference(part: &str, result: Result<(), String>, findings: &mut Vec<LintFinding>) {
+    findings.extend(result.err().map(|what| LintFinding::of_file(&FILE, format!("{part}: {what}"))));
 }
 
 /// Compares the rest of both files, whose headers were compared.
@@ -68,25 +69,21 @@ pub(super) fn compare_files(
     findings: &mut Vec<LintFinding>,
 ) {
     let files = ComparedFiles { old, new, maps, needs, raised };
-    let mut say = |what: String| findings.push(LintFinding::of_file(&FILE, what));
     if let Err(what) = files.compare_sections() {
-        say(what);
+        findings.push(LintFinding::of_file(&FILE, what));
         return;
     }
-    let checks: [(&str, Result<(), String>); 5] = [
-        ("symbols", files.compare_symbols()),
-        ("relocations", files.compare_relocations()),
-        ("descriptors", files.compare_descriptors(old_object, new_object)),
-        ("metadata", notes::compare_notes((old_object, old), (new_object, new), needs)),
-        ("data", files.compare_data(old_object)),
-    ];
-    checks.into_iter().filter_map(|(what, result)| Some(format!("{what}: {}", result.err()?))).for_each(&mut say);
+    report_difference("symbols", files.compare_symbols(), findings);
+    report_difference("relocations", files.compare_relocations(), findings);
+    report_difference("descriptors", files.compare_descriptors(old_object, new_object), findings);
+    report_difference("metadata", notes::compare_notes((old_object, old), (new_object, new), needs), findings);
+    report_difference("data", files.compare_data(old_object), findings);
     if let Err(error) = new_object.check_descriptors() {
-        say(error.what);
+        findings.push(LintFinding::of_file(&FILE, error.what));
     }
 }
 
-impl<'a> ComparedFiles<'_, 'a, '_> {
+impl ComparedFiles<'_, '_, '_> {
     /// The rewritten file has the same sections, followed by its certificate.
     fn compare_sections(&self) -> Result<(), String> {
         let own = usize::from(certificate_note(self.new.bytes()).is_some());
@@ -97,7 +94,7 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
         for (old, new) in self.old.sections.iter().zip(&self.new.sections) {
             // Relabelling may move the note out of the loaded part.
             let flags = old.flags == new.flags || old.kind == elf::SHT_NOTE;
-            if old.name != new.name || section_header_fields(old) != section_header_fields(new) || !flags {
+            if old.name != new.name || !has_same_header(old, new) || !flags {
                 return Err(format!("the section `{}` is described otherwise", old.name));
             }
         }
@@ -119,8 +116,8 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
     }
 
     fn compare_symbols(&self) -> Result<(), String> {
-        let read = |image: &ObjectImage<'a>| image.symbol_tables().map_err(|error| error.what);
-        let (old, new) = (read(self.old)?, self.new.symbol_tables().map_err(|error| error.what)?);
+        let old = self.old.symbol_tables().map_err(|error| error.what)?;
+        let new = self.new.symbol_tables().map_err(|error| error.what)?;
         for (before, after) in old.iter().zip(&new) {
             if before.rows.len() != after.rows.len() {
                 return Err("some are missing, or new".to_owned());
@@ -133,7 +130,7 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
     }
 
     fn compare_symbol(&self, old: &SymbolRow<'_>, new: &SymbolRow<'_>) -> Result<(), String> {
-        if old.name != new.name || symbol_row_fields(old) != symbol_row_fields(new) {
+        if old.name != new.name || !has_same_symbol_kind(old, new) {
             return Err(format!("`{}` is described otherwise", old.name));
         }
         let Some(section) = old.section else {
@@ -185,11 +182,11 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
             if before_rows.len() != after_rows.len() {
                 return Err("some are missing, or new".to_owned());
             }
-            let found: BTreeSet<(u64, u32, u32, i64)> = after_rows.iter().map(relocation_sort_key).collect();
+            let found: BTreeSet<RelocationKey> = after_rows.iter().map(RelocationKey::of_row).collect();
             for row in &before_rows {
                 let symbol = symbols.and_then(|rows| rows.get(row.symbol as usize));
                 let expected = self.permitted_relocations(before.target, row, symbol);
-                if !expected.iter().any(|one| has_matching_relocation(one, &found)) {
+                if !expected.iter().any(|one| found.contains(&RelocationKey::of_row(one))) {
                     return Err(format!("that at {:#x} is about something else", row.place));
                 }
             }
@@ -252,28 +249,23 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
         }
         let kernels = old.note().kernels.iter().enumerate();
         for ((number, kernel), (before, after)) in kernels.zip(old.descriptors().iter().zip(new.descriptors())) {
-            let fields = |object: &CodeObject<'_>, range: &Range<usize>| -> Option<Vec<(&'static str, u64)>> {
-                let bytes = object.bytes().get(range.clone())?;
-                // Both with the fields of the original: the steppings have the same.
-                let descriptor = KernelDescriptor::new(bytes, old.target_id().processor)?;
-                Some(descriptor.fields().map(|(field, value)| (field.name, value)).collect())
-            };
-            let missing = || format!("that of `{}` cannot be read", kernel.name);
-            let before_fields = fields(old, &before.range).ok_or_else(missing)?;
-            let after_fields = fields(new, &after.range).ok_or_else(missing)?;
+            // Both with the fields of the original: the steppings have the same.
+            let found = read_descriptor(old, &before.range, old).zip(read_descriptor(new, &after.range, old));
+            let (was, is) = found.ok_or_else(|| format!("that of `{}` cannot be read", kernel.name))?;
             let needed = self.needs.needed_size(spill::kernel_symbol(kernel));
             let raised = self.raised.iter().find(|raised| raised.number == number);
-            for ((name, value), (_, now)) in before_fields.iter().zip(&after_fields) {
+            for ((field, value), (_, now)) in was.fields().zip(is.fields()) {
+                let name = field.name;
                 // The position of the code is compared below; in a relocatable file a linker fills it in.
-                let entry = *name == ENTRY && self.old.kind == ObjectKind::Linked;
-                let free = entry || *name == VGPRS || *name == PREFETCH && now >= value;
+                let entry = name == ENTRY && self.old.kind == ObjectKind::Linked;
+                let free = entry || name == VGPRS || name == PREFETCH && now >= value;
                 let expected = match needed {
-                    Some(bytes) if *name == SCRATCH.name => u64::from(bytes),
-                    Some(_) if *name == ENABLE_SCRATCH.name => 1,
-                    _ if *name == USER_SGPRS.name => raised.map_or(*value, |raised| u64::from(raised.raised)),
-                    _ => *value,
+                    Some(bytes) if name == SCRATCH.name => u64::from(bytes),
+                    Some(_) if name == ENABLE_SCRATCH.name => 1,
+                    _ if name == USER_SGPRS.name => raised.map_or(value, |raised| u64::from(raised.raised)),
+                    _ => value,
                 };
-                if expected != *now && !free {
+                if expected != now && !free {
                     return Err(format!("`{}` has {now:#x} as {name}, and had {value:#x}", kernel.name));
                 }
             }
@@ -291,11 +283,7 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
         (old, before): (&CodeObject<'_>, &Range<usize>),
         (new, after): (&CodeObject<'_>, &Range<usize>),
     ) -> Result<(), String> {
-        let granted = |object: &CodeObject<'_>, range: &Range<usize>| {
-            let descriptor = KernelDescriptor::new(object.bytes().get(range.clone())?, old.target_id().processor)?;
-            descriptor.vector_registers().map(u64::from)
-        };
-        let (was, is) = (granted(old, before), granted(new, after));
+        let (was, is) = (granted_vgprs(old, before, old), granted_vgprs(new, after, old));
         let (count, had) = (note_vgpr_count(new, number), note_vgpr_count(old, number));
         let fits = is.zip(count).is_some_and(|(is, count)| is >= count && is - count < GRANULE);
         match is == was || count > had && fits {
@@ -361,15 +349,8 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
             if !is_comparable_data(old) || is_regenerated_section(old) {
                 continue;
             }
-            let cleared = |bytes: &[u8]| {
-                let mut bytes = bytes.to_vec();
-                for range in moving.get(&number).into_iter().flatten() {
-                    let range = range.start.min(bytes.len())..range.end.min(bytes.len());
-                    bytes[range].fill(0);
-                }
-                bytes
-            };
-            if cleared(old.bytes) != cleared(new.bytes) {
+            let cleared = moving.get(&number).map(Vec::as_slice).unwrap_or_default();
+            if with_cleared_ranges(old.bytes, cleared) != with_cleared_ranges(new.bytes, cleared) {
                 return Err(format!("`{}` has other bytes", old.name));
             }
         }
@@ -377,29 +358,61 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
     }
 }
 
-fn section_header_fields(part: &SectionPart<'_>) -> (u32, u32, u32, u64, u64) {
-    (part.kind, part.link, part.info, part.align, part.entry_size)
+fn with_cleared_ranges(bytes: &[u8], ranges: &[Range<usize>]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for range in ranges {
+        let range = range.start.min(bytes.len())..range.end.min(bytes.len());
+        bytes[range].fill(0);
+    }
+    bytes
+}
+
+/// The descriptor in `range` of `object`, with the fields that the processor of `old` has.
+fn read_descriptor<'o>(
+    object: &'o CodeObject<'_>,
+    range: &Range<usize>,
+    old: &CodeObject<'_>,
+) -> Option<KernelDescriptor<&'o [u8]>> {
+    KernelDescriptor::new(object.bytes().get(range.clone())?, old.target_id().processor)
+}
+
+fn granted_vgprs(object: &CodeObject<'_>, range: &Range<usize>, old: &CodeObject<'_>) -> Option<u64> {
+    read_descriptor(object, range, old)?.vector_registers().map(u64::from)
+}
+
+fn has_same_header(one: &SectionPart<'_>, other: &SectionPart<'_>) -> bool {
+    one.kind == other.kind
+        && one.link == other.link
+        && one.info == other.info
+        && one.align == other.align
+        && one.entry_size == other.entry_size
 }
 
 fn section_base_address(part: &SectionPart<'_>, old: &ObjectImage<'_>) -> u64 {
     if old.kind == ObjectKind::Linked { part.address } else { 0 }
 }
 
-fn symbol_row_fields(row: &SymbolRow<'_>) -> (Option<usize>, u8, bool) {
-    (row.section, row.kind, row.is_global)
+fn has_same_symbol_kind(one: &SymbolRow<'_>, other: &SymbolRow<'_>) -> bool {
+    one.section == other.section && one.kind == other.kind && one.is_global == other.is_global
 }
 
 fn collect_relocation_rows(rows: &hotswap_code_object::image::RelocationSection<'_>) -> Result<Vec<Rela>, String> {
     rows.iter().map(|row| row.map_err(|error| error.what)).collect()
 }
 
-/// Their order may follow their positions.
-fn relocation_sort_key(row: &Rela) -> (u64, u32, u32, i64) {
-    (row.place, row.kind.number, row.symbol, row.addend)
+/// A relocation, compared as a member of a set: the order of rows may follow their positions.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct RelocationKey {
+    place: u64,
+    kind: u32,
+    symbol: u32,
+    addend: i64,
 }
 
-fn has_matching_relocation(row: &Rela, found: &BTreeSet<(u64, u32, u32, i64)>) -> bool {
-    found.contains(&relocation_sort_key(row))
+impl RelocationKey {
+    fn of_row(row: &Rela) -> Self {
+        Self { place: row.place, kind: row.kind.number, symbol: row.symbol, addend: row.addend }
+    }
 }
 
 fn linked_section_base(image: &ObjectImage<'_>, old: &ObjectImage<'_>, section: usize) -> u64 {

@@ -6,18 +6,34 @@
 use hotswap_report::{SectionCertificate, SiteCertificate};
 
 pub(crate) struct AddressMap {
-    /// Old offsets, ascending, and new ones; from each pair on both advance alike, up to the next.
-    points: Vec<(u32, u32)>,
+    /// In the order of the old offsets; from each point on both offsets advance alike, up to the next.
+    points: Vec<MapPoint>,
     pub(crate) sites: Vec<SiteCertificate>,
     pub(crate) old_size: u32,
     pub(crate) new_size: u32,
 }
 
+/// An old offset and the new one at which its code continues.
+#[derive(Clone, Copy)]
+struct MapPoint {
+    old: u32,
+    new: u32,
+}
+
+impl MapPoint {
+    /// The new offset of an old one that follows the point.
+    fn advance_to(self, old: u32) -> Option<u32> {
+        self.new.checked_add(old - self.old)
+    }
+}
+
+const START: MapPoint = MapPoint { old: 0, new: 0 };
+
 impl AddressMap {
     /// The map of a section; without a certificate nothing moves.
     pub(crate) fn new(section: Option<&SectionCertificate>, old_size: u32, new_size: u32) -> Result<Self, String> {
         let Some(section) = section else {
-            return Ok(Self { points: vec![(0, 0)], sites: Vec::new(), old_size, new_size });
+            return Ok(Self { points: vec![START], sites: Vec::new(), old_size, new_size });
         };
         if (section.old_size, section.new_size) != (old_size, new_size) {
             let what = "sizes of sections are not those of the certificate: it belongs to other files";
@@ -30,15 +46,15 @@ impl AddressMap {
         if !rises || !inside {
             return Err("sites of the certificate overlap or leave their section".to_owned());
         }
-        let behind = section.sites.iter().map(|site| (site.old + site.old_size, site.new.end));
-        let mut points: Vec<(u32, u32)> = vec![(0, 0)];
+        let behind = section.sites.iter().map(|site| MapPoint { old: site.old + site.old_size, new: site.new.end });
+        let mut points = vec![START];
         points.extend(behind);
         // A run that begins at the end of a site takes precedence.
-        points.extend(section.runs.iter().map(|run| (run.old, run.new)));
-        points.sort_by_key(|(old, _)| *old);
-        let mut unique: Vec<(u32, u32)> = Vec::with_capacity(points.len());
+        points.extend(section.runs.iter().map(|run| MapPoint { old: run.old, new: run.new }));
+        points.sort_by_key(|point| point.old);
+        let mut unique: Vec<MapPoint> = Vec::with_capacity(points.len());
         for point in points {
-            match unique.last_mut().filter(|last| last.0 == point.0) {
+            match unique.last_mut().filter(|last| last.old == point.old) {
                 Some(last) => *last = point,
                 None => unique.push(point),
             }
@@ -53,9 +69,8 @@ impl AddressMap {
         if inside.is_some_and(|site| old < site.old + site.old_size) || old > self.old_size {
             return None;
         }
-        let found = self.points.partition_point(|point| point.0 <= old).checked_sub(1)?;
-        let (from, to) = self.points[found];
-        to.checked_add(old - from)
+        let found = self.points.partition_point(|point| point.old <= old).checked_sub(1)?;
+        self.points[found].advance_to(old)
     }
 
     /// The new end of the code that ends at an old offset.
@@ -67,21 +82,20 @@ impl AddressMap {
         if let Some(site) = self.sites.get(next).filter(|site| site.old + site.old_size == old) {
             return Some(site.new.end);
         }
-        let found = self.points.partition_point(|point| point.0 < old).checked_sub(1)?;
-        let (from, to) = self.points[found];
-        to.checked_add(old - from)
+        let found = self.points.partition_point(|point| point.old < old).checked_sub(1)?;
+        self.points[found].advance_to(old)
     }
 
     /// The new position of an old offset at which the distance between old and new code changes.
     pub(crate) fn point_at(&self, old: u32) -> Option<u32> {
-        let found = self.points.binary_search_by_key(&old, |point| point.0).ok()?;
-        Some(self.points[found].1)
+        let found = self.points.binary_search_by_key(&old, |point| point.old).ok()?;
+        Some(self.points[found].new)
     }
 
     /// The first point after an old offset.
     pub(crate) fn next_point(&self, old: u32) -> u32 {
-        let next = self.points.partition_point(|point| point.0 <= old);
-        self.points.get(next).map_or(self.old_size, |point| point.0)
+        let next = self.points.partition_point(|point| point.old <= old);
+        self.points.get(next).map_or(self.old_size, |point| point.old)
     }
 
     /// The site at an old offset.

@@ -5,7 +5,7 @@
 
 use super::machine::{InstructionContext, Machine, SteppingSide, hash_text, hash_values};
 use super::numbers;
-use super::spill::absolute_access;
+use super::spill::{ScratchAccess, absolute_access};
 use hotswap_isa::{Inst, Name, OperandValue};
 
 /// Runs an instruction that is known here. Returns whether it is.
@@ -15,7 +15,7 @@ pub(super) fn run_known(
     side: SteppingSide,
 ) -> Result<bool, String> {
     let name = line.inst.mnemonic();
-    let slot = absolute_access(line.inst, line.isa).filter(|(offset, _)| machine.has_slot(*offset));
+    let slot = absolute_access(line.inst, line.isa).filter(|access| machine.has_slot(access.offset));
     if let Some(slot) = slot.filter(|_| side == SteppingSide::Target) {
         return run_scratch_access(machine, line, slot).map(|()| true);
     }
@@ -304,7 +304,7 @@ fn lds_dword_address(dword: u32, address: u32, place: u32) -> u32 {
 fn run_scratch_access(
     machine: &mut Machine,
     line: &InstructionContext<'_>,
-    (offset, is_load): (u32, bool),
+    ScratchAccess { offset, is_load }: ScratchAccess,
 ) -> Result<(), String> {
     if is_load {
         let value = machine.load_slot(offset);
@@ -357,26 +357,33 @@ impl MatrixSemantics {
         const FP8: u32 = 0;
         const BF8: u32 = 1;
         const FP4: u32 = 4;
-        let plain = |formats| Self { formats, rows: false, scales: Scales::None, half: false };
-        let half = |formats| Self { half: true, ..plain(Some(formats)) };
-        let rows = |scales| Self { rows: true, scales, ..plain(Some([FP4, FP4])) };
+        let encoded = Self { formats: None, rows: false, scales: Scales::None, half: false };
+        let two_blocks = Self { formats: Some([FP4, FP4]), rows: true, ..encoded };
         Some(match name {
-            "v_wmma_f32_16x16x128_fp8_fp8" => plain(Some([FP8, FP8])),
-            "v_wmma_f32_16x16x128_fp8_bf8" => plain(Some([FP8, BF8])),
-            "v_wmma_f32_16x16x128_bf8_fp8" => plain(Some([BF8, FP8])),
-            "v_wmma_f32_16x16x128_bf8_bf8" => plain(Some([BF8, BF8])),
-            "v_wmma_f16_16x16x128_fp8_fp8" => half([FP8, FP8]),
-            "v_wmma_f16_16x16x128_fp8_bf8" => half([FP8, BF8]),
-            "v_wmma_f16_16x16x128_bf8_fp8" => half([BF8, FP8]),
-            "v_wmma_f16_16x16x128_bf8_bf8" => half([BF8, BF8]),
-            "v_wmma_f32_16x16x128_f8f6f4" => plain(None),
-            "v_wmma_scale_f32_16x16x128_f8f6f4" => Self { scales: Scales::Of32, ..plain(None) },
-            "v_wmma_scale16_f32_16x16x128_f8f6f4" => Self { scales: Scales::Of16, ..plain(None) },
-            "v_wmma_f32_32x16x128_f4" => rows(Scales::None),
-            "v_wmma_scale_f32_32x16x128_f4" => rows(Scales::Of32),
-            "v_wmma_scale16_f32_32x16x128_f4" => rows(Scales::Of16),
+            "v_wmma_f32_16x16x128_fp8_fp8" => Self { formats: Some([FP8, FP8]), ..encoded },
+            "v_wmma_f32_16x16x128_fp8_bf8" => Self { formats: Some([FP8, BF8]), ..encoded },
+            "v_wmma_f32_16x16x128_bf8_fp8" => Self { formats: Some([BF8, FP8]), ..encoded },
+            "v_wmma_f32_16x16x128_bf8_bf8" => Self { formats: Some([BF8, BF8]), ..encoded },
+            "v_wmma_f16_16x16x128_fp8_fp8" => Self { formats: Some([FP8, FP8]), half: true, ..encoded },
+            "v_wmma_f16_16x16x128_fp8_bf8" => Self { formats: Some([FP8, BF8]), half: true, ..encoded },
+            "v_wmma_f16_16x16x128_bf8_fp8" => Self { formats: Some([BF8, FP8]), half: true, ..encoded },
+            "v_wmma_f16_16x16x128_bf8_bf8" => Self { formats: Some([BF8, BF8]), half: true, ..encoded },
+            "v_wmma_f32_16x16x128_f8f6f4" => encoded,
+            "v_wmma_scale_f32_16x16x128_f8f6f4" => Self { scales: Scales::Of32, ..encoded },
+            "v_wmma_scale16_f32_16x16x128_f8f6f4" => Self { scales: Scales::Of16, ..encoded },
+            "v_wmma_f32_32x16x128_f4" => two_blocks,
+            "v_wmma_scale_f32_32x16x128_f4" => Self { scales: Scales::Of32, ..two_blocks },
+            "v_wmma_scale16_f32_32x16x128_f4" => Self { scales: Scales::Of16, ..two_blocks },
             _ => return None,
         })
+    }
+
+    /// The dwords of A or C that belong to one of the blocks of 16 rows.
+    fn block_dwords(self, dwords: &[u32], block: usize) -> Vec<u32> {
+        match self.rows {
+            true => dwords.get(8 * block..8 * block + 8).unwrap_or_default().to_vec(),
+            false => dwords.to_vec(),
+        }
     }
 }
 
@@ -387,14 +394,10 @@ fn run_matrix(machine: &mut Machine, line: &InstructionContext<'_>, matrix: Matr
     let c = matrix_addend(machine, line, matrix);
     let mut results = Vec::new();
     for part in 0..if matrix.rows { 2 } else { 1 } {
-        let rows = |dwords: &[u32]| match matrix.rows {
-            true => dwords.get(8 * part..8 * part + 8).unwrap_or_default().to_vec(),
-            false => dwords.to_vec(),
-        };
         let mut key = hash_values(hash_text("matrix"), &formats);
-        key = hash_values(key, &rows(&a));
+        key = hash_values(key, &matrix.block_dwords(&a, part));
         key = hash_values(key, &b);
-        key = hash_values(key, &if c.len() > 2 { rows(&c) } else { c.clone() });
+        key = hash_values(key, &if c.len() > 2 { matrix.block_dwords(&c, part) } else { c.clone() });
         key = hash_values(key, &[line.raw(Name::Src2Modifiers) as u32 & 3]);
         key = hash_values(key, &matrix_scales(machine, line, matrix, part as u32)?);
         results.extend((0..8).map(|register| machine.matrix_sum(key, register)));

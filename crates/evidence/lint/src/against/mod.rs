@@ -109,8 +109,12 @@ pub fn compare_with_original(original: &[u8], rewritten: &[u8]) -> Result<Proof,
         walk.add_raised_kernels(&raised);
         walk.walk_section();
         let mut unaligned = Vec::new();
-        let stays = |at: u32| map.site_at(at).is_none() || walk.itself.contains_key(&at);
-        alignment::check_alignment(unit, other.isa(), stays, &mut unaligned);
+        alignment::check_alignment(
+            unit,
+            other.isa(),
+            |at| map.site_at(at).is_none() || walk.itself.contains_key(&at),
+            &mut unaligned,
+        );
         crate::matrix::check_exits(other, &mut unaligned);
         places::compare_addresses(&mut walk, (&images.0, &images.1), &maps);
         proof.unchanged += walk.compared;

@@ -134,9 +134,8 @@ impl MetadataComparison<'_> {
     }
 
     fn compare_kernel(&self, old: &NoteEntries<'_>, new: &NoteEntries<'_>) -> Result<(), String> {
-        let text = |key: &str| value_of(old, key).and_then(text_of);
-        let symbol =
-            text(".symbol").and_then(|symbol| symbol.strip_suffix(".kd")).or(text(".name")).unwrap_or_default();
+        let symbol = text_value(old, ".symbol").and_then(|symbol| symbol.strip_suffix(".kd"));
+        let symbol = symbol.or(text_value(old, ".name")).unwrap_or_default();
         let needed = self.needs.needed_size(symbol);
         let result = compare_pairs(old, new, |key, before, after| match (key, before.as_u64(), after.as_u64()) {
             (".vgpr_count" | ".sgpr_count", Some(before), Some(after)) if before <= after => Ok(()),
@@ -164,6 +163,10 @@ fn map_entries<'v, 'a>(value: &'v ValueRef<'a>) -> Result<&'v NoteEntries<'a>, S
         ValueRef::Map(entries) => Ok(entries),
         _ => Err("a table of keys is missing".to_owned()),
     }
+}
+
+fn text_value<'v>(entries: &'v NoteEntries<'_>, key: &str) -> Option<&'v str> {
+    value_of(entries, key).and_then(text_of)
 }
 
 fn text_of<'v>(value: &'v ValueRef<'_>) -> Option<&'v str> {

@@ -26,7 +26,7 @@ pub struct ReleaseRule {
 #[derive(Debug, Clone, Copy)]
 pub struct ReleasedPart {
     pub release: &'static ReleaseRule,
-    /// Their number.
+    /// The number of its bytes.
     pub bytes: usize,
 }
 

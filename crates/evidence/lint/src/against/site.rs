@@ -297,20 +297,15 @@ fn every_byte(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, byt
     }
 }
 
-/// Sources at which a stochastic conversion is about to carry: the noise is the difference to the next number, or one
-/// less.
+/// Sources at which a stochastic conversion is about to carry: the noise is the difference to the next number, or
+/// one less than that.
 fn set_carry_sources(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32) {
     if old.mnemonic() != "v_cvt_sr_fp8_f32" || seed.is_multiple_of(2) {
         return;
     }
-    let source = |name: Name, role| match old.operand(isa, name) {
-        Some(hotswap_isa::OperandValue::Reg(reg)) if reg.file == RegFile::Vgpr => {
-            banks.resolve_register(reg, Some(role))
-        }
-        _ => None,
-    };
     use hotswap_isa::bank::BankRole::{Source0, Source1};
-    let Some((value, noise)) = source(Name::Src0, Source0).zip(source(Name::Src1, Source1)) else { return };
+    let value = vector_source(old, isa, banks, Name::Src0, Source0);
+    let Some((value, noise)) = value.zip(vector_source(old, isa, banks, Name::Src1, Source1)) else { return };
     let spread = seed.wrapping_mul(0x9e37_79b9);
     // Below 2^-14, where the mantissa is shifted, starting with the smallest number with a non-zero result.
     let exponent = 0x6d + spread % 4;
@@ -321,6 +316,21 @@ fn set_carry_sources(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBan
     let steps = (missing - u32::from(seed % 4 == 3)).min((1 << shift) - 1);
     machine.set_initial(value, bits);
     machine.set_initial(noise, steps << (32 - shift));
+}
+
+fn vector_source(
+    inst: &Inst,
+    isa: Isa,
+    banks: VgprBanks,
+    name: Name,
+    role: hotswap_isa::bank::BankRole,
+) -> Option<Reg> {
+    match inst.operand(isa, name) {
+        Some(hotswap_isa::OperandValue::Reg(reg)) if reg.file == RegFile::Vgpr => {
+            banks.resolve_register(reg, Some(role))
+        }
+        _ => None,
+    }
 }
 
 /// The waits of a replacement: see the rules of each `if`.

@@ -67,8 +67,15 @@ pub(super) fn spilled_registers(spilled: &[SpilledRegister]) -> RegSet {
     spilled.iter().map(|one| Reg::new(RegFile::Vgpr, one.register, 1)).collect()
 }
 
-/// The offset of an access to scratch memory whose address names no register, and whether it is a load.
-pub(super) fn absolute_access(inst: &Inst, isa: Isa) -> Option<(u32, bool)> {
+/// A load from, or a store to, an offset of scratch memory that names no register.
+#[derive(Clone, Copy)]
+pub(super) struct ScratchAccess {
+    pub(super) offset: u32,
+    pub(super) is_load: bool,
+}
+
+/// The access to scratch memory that an instruction makes, if its address names no register.
+pub(super) fn absolute_access(inst: &Inst, isa: Isa) -> Option<ScratchAccess> {
     let is_load = match inst.mnemonic() {
         "scratch_load_b32" => true,
         "scratch_store_b32" => false,
@@ -76,7 +83,7 @@ pub(super) fn absolute_access(inst: &Inst, isa: Isa) -> Option<(u32, bool)> {
     };
     let has_address = [Name::Vaddr, Name::Saddr].iter().any(|name| inst.operand(isa, *name).is_some());
     let offset = inst.raw(Name::Offset).and_then(|offset| u32::try_from(offset).ok())?;
-    (!has_address && offset < LIMIT).then_some((offset, is_load))
+    (!has_address && offset < LIMIT).then_some(ScratchAccess { offset, is_load })
 }
 
 /// Checks the stores and loads of the registers that a replacement spills.
@@ -111,8 +118,8 @@ pub(super) fn check_replacement(
         }
         let zero = inst.raw(Name::Simm16) == Some(0);
         match (absolute_access(inst, isa), inst.mnemonic()) {
-            (Some((_, true)), _) => loading.extend(written.iter()),
-            (Some((_, false)), _) => is_storing = true,
+            (Some(ScratchAccess { is_load: true, .. }), _) => loading.extend(written.iter()),
+            (Some(ScratchAccess { is_load: false, .. }), _) => is_storing = true,
             (None, "s_wait_loadcnt") if zero => loading = RegSet::EMPTY,
             (None, "s_wait_storecnt") if zero => is_storing = false,
             _ => {}

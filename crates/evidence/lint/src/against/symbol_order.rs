@@ -107,8 +107,8 @@ pub(super) fn restore_order(original: &[u8], copy: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// For each of the old names the number of the new one; several of one name stay in their order. `None` where they are not
-/// the same.
+/// For each of the old names the number of the new one; several of one name stay in their order. `None` where they are
+/// not the same names.
 pub(super) fn match_names(old: &[&[u8]], new: &[&[u8]]) -> Option<Vec<usize>> {
     let mut numbers: HashMap<&[u8], VecDeque<usize>> = HashMap::new();
     new.iter().enumerate().for_each(|(number, name)| numbers.entry(name).or_default().push_back(number));

@@ -14,7 +14,7 @@ use crate::finding::{LintFinding, LintRule};
 use crate::returned::LiveRegisters;
 use crate::unit::LintUnit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Inst, Name};
+use hotswap_isa::{Inst, Isa, Name};
 use hotswap_program::{DeadLanes, FixupKind, MarkKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -38,11 +38,39 @@ pub(crate) struct SectionWalk<'w, 'a, 'b> {
     pub(crate) compared: u64,
     sites: SiteComparer<'w, 'a>,
     claimed: Vec<Range<u32>>,
-    /// Branches that became long ones: old offset, old target, and the pair that they use.
-    long: Vec<(u32, u32, Reg)>,
+    /// Branches that became long ones.
+    long: Vec<LongBranch>,
     starts: BTreeSet<u32>,
     /// Kernels of the section whose user SGPRs were raised, by the old offset of their entries.
     raised: BTreeMap<u32, RaisedKernel>,
+}
+
+/// A branch that computes its target in a pair of registers.
+struct LongBranch {
+    /// Old offset of the branch.
+    at: u32,
+    /// Old offset of its target.
+    target: u32,
+    pair: Reg,
+}
+
+/// A target that new code computes in a pair of registers, and the end of that code.
+struct ComputedTarget {
+    to: u32,
+    end: u32,
+    pair: Reg,
+}
+
+/// An instruction of the new code, and its offset.
+struct NewInstruction {
+    at: u32,
+    inst: Inst,
+}
+
+/// A position in the old code, and the one in the new code that corresponds to it.
+struct WalkPosition {
+    old: u32,
+    new: u32,
 }
 
 impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
@@ -133,7 +161,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
                 continue;
             }
             let in_data = data.iter().find(|data| data.contains(&old)).map(|data| data.end.min(next));
-            (old, new) = self.walk_step(old, new, next, in_data);
+            WalkPosition { old, new } = self.walk_step(old, new, next, in_data);
         }
         self.claimed.push(begin..new);
         self.check_unclaimed();
@@ -155,24 +183,26 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     fn is_padding_up_to(&self, old: u32, end: u32) -> bool {
         let executed =
             |at: u32| self.old.program.function_at(at).is_some_and(|(_, function)| function.is_instruction(at));
-        let padding = |at: u32| Self::word_at(self.old, at).is_some_and(|word| PADDING.contains(&word));
-        end > old && (old..end).step_by(4).all(|at| padding(at) && !executed(at))
+        end > old && (old..end).step_by(4).all(|at| is_padding_at(self.old, at) && !executed(at))
     }
 
     /// The number of equal bytes, in whole words, from two positions on.
     fn words_alike(&self, old: u32, new: u32, end: u32) -> u32 {
-        let same = |distance: &u32| Self::word_at(self.old, old + distance) == Self::word_at(self.new, new + distance);
-        (0..end - old).step_by(4).take_while(same).count() as u32 * 4
+        let mut size = 0;
+        while size < end - old && Self::word_at(self.old, old + size) == Self::word_at(self.new, new + size) {
+            size += 4;
+        }
+        size
     }
 
     /// Handles one instruction, or word, outside of sites; returns the next position on both sides.
-    fn walk_step(&mut self, old: u32, new: u32, next: u32, data: Option<u32>) -> (u32, u32) {
+    fn walk_step(&mut self, old: u32, new: u32, next: u32, data: Option<u32>) -> WalkPosition {
         if let Some(end) = data {
             let size = end - old;
             if instruction_bytes_at(self.old, old, size) != instruction_bytes_at(self.new, new, size) {
                 self.report_finding(&UNCHANGED, old, "data between the instructions has changed");
             }
-            return (end, new + size);
+            return WalkPosition { old: end, new: new + size };
         }
         let boundary = self.starts.range(old + 1..).next().map_or(next, |start| next.min(*start));
         let executed = self.old.program.function_at(old).is_some_and(|(_, function)| function.is_instruction(old));
@@ -180,13 +210,13 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             Some(inst) => {
                 self.compared += 1;
                 let size = self.compare_unchanged(old, &inst, new, executed);
-                (old + u32::from(inst.len()), new + size)
+                WalkPosition { old: old + u32::from(inst.len()), new: new + size }
             }
             None => {
                 if Self::word_at(self.old, old) != Self::word_at(self.new, new) {
                     self.report_finding(&UNCHANGED, old, "bytes that are no instruction have changed");
                 }
-                (old + 4, new + 4)
+                WalkPosition { old: old + 4, new: new + 4 }
             }
         }
     }
@@ -239,10 +269,10 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         }
         let start = if new.entry() == old.entry() { now + 8 } else { now };
         match self.computed_target(start) {
-            Some((to, end, pair))
+            Some(ComputedTarget { to, end, pair })
                 if Some(to) == expected && (new.entry() != old.entry() || self.goes_to(now + 4, end)) =>
             {
-                self.long.push((at, target, pair));
+                self.long.push(LongBranch { at, target, pair });
                 end - now
             }
             _ => {
@@ -264,44 +294,43 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
 
     /// Whether a conditional branch skips the branch after it, to a computation.
     fn skips_a_long_one(&self, at: u32, new: &Inst) -> bool {
-        let name = |at: u32| self.new.program.decode(at).map_or("", |inst| inst.mnemonic());
-        new.raw(Name::Simm16) == Some(1) && name(at + 4) == "s_branch" && self.computed_target(at + 8).is_some()
+        let next = self.new.program.decode(at + 4);
+        new.raw(Name::Simm16) == Some(1)
+            && next.is_some_and(|inst| inst.mnemonic() == "s_branch")
+            && self.computed_target(at + 8).is_some()
     }
 
-    /// The target that `s_get_pc_i64`, two additions and `s_set_pc_i64` compute, their end, and the pair.
-    fn computed_target(&self, at: u32) -> Option<(u32, u32, Reg)> {
+    /// The target that `s_get_pc_i64`, two additions and `s_set_pc_i64` compute.
+    fn computed_target(&self, at: u32) -> Option<ComputedTarget> {
         let isa = self.new.isa();
         let (mut place, mut distance) = (at, 0_u64);
         let mut pair: Option<Reg> = None;
-        let shapes: [(&str, Option<(u32, u16)>); 4] = [
-            ("s_get_pc_i64", None),
-            ("s_add_co_u32", Some((0, 0))),
-            ("s_add_co_ci_u32", Some((32, 1))),
-            ("s_set_pc_i64", None),
-        ];
-        for (mnemonic, add) in shapes {
+        for mnemonic in ["s_get_pc_i64", "s_add_co_u32", "s_add_co_ci_u32", "s_set_pc_i64"] {
             let inst = self.new.program.decode(place).filter(|inst| inst.mnemonic() == mnemonic)?;
-            let reg = |name| match inst.operand(isa, name) {
-                Some(hotswap_isa::OperandValue::Reg(reg)) => Some(reg),
+            // The half of the pair that an addition changes.
+            let half = match mnemonic {
+                "s_add_co_u32" => Some(0),
+                "s_add_co_ci_u32" => Some(1),
                 _ => None,
             };
             let known = pair;
-            match (mnemonic, add, known) {
-                ("s_get_pc_i64", ..) => pair = Some(reg(Name::Sdst)?),
-                (_, Some((shift, half)), Some(pair)) => {
+            match (mnemonic, half, known) {
+                ("s_get_pc_i64", ..) => pair = Some(operand_register(&inst, isa, Name::Sdst)?),
+                (_, Some(half), Some(pair)) => {
                     let own = Reg::new(RegFile::Sgpr, pair.index + half, 1);
-                    if reg(Name::Sdst)? != own || reg(Name::Src0)? != own {
+                    let named = [Name::Sdst, Name::Src0].map(|name| operand_register(&inst, isa, name));
+                    if named != [Some(own); 2] {
                         return None;
                     }
-                    distance |= (inst.literal()? & 0xffff_ffff) << shift;
+                    distance |= (inst.literal()? & 0xffff_ffff) << (32 * half);
                 }
-                (_, None, Some(pair)) if reg(Name::Src0)? == pair => {}
+                (_, None, Some(pair)) if operand_register(&inst, isa, Name::Src0)? == pair => {}
                 _ => return None,
             }
             place += u32::from(inst.len());
         }
         let to = (u64::from(at) + 4).wrapping_add(distance) as u32;
-        Some((to, place, pair?))
+        Some(ComputedTarget { to, end: place, pair: pair? })
     }
 
     /// The target of a branch that was left at an old position.
@@ -309,23 +338,16 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         let inst = self.new.program.decode(at)?;
         match inst.mnemonic() {
             "s_branch" => inst.branch_target(u64::from(at), self.new.isa()).map(|to| to as u32),
-            _ => self.computed_target(at).map(|(to, ..)| to),
+            _ => self.computed_target(at).map(|target| target.to),
         }
     }
 
     /// The permitted changes of bits in an unchanged instruction.
     fn may_differ(&mut self, at: u32, old: &Inst, new: &Inst) -> bool {
-        const FETCH: u32 = 0xff_ffff;
-        let all_but_distance = |old: &Inst, new: &Inst| {
-            old.len() == 8
-                && new.len() == 8
-                && old.words()[0] == new.words()[0]
-                && (old.words()[1] ^ new.words()[1]) & !FETCH == 0
-        };
         match old.mnemonic() {
             "s_clause" | "s_delay_alu" => [old.mnemonic(), "s_nop"].contains(&new.mnemonic()),
-            "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel" => all_but_distance(old, new),
-            "s_prefetch_inst" | "s_prefetch_data" if self.serves_prefetch(at) => all_but_distance(old, new),
+            "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel" => differ_in_distance_alone(old, new),
+            "s_prefetch_inst" | "s_prefetch_data" if self.serves_prefetch(at) => differ_in_distance_alone(old, new),
             _ => {
                 let whole = usize::from(old.entry().bytes()) / 4;
                 let fixed = old.words()[..whole] == new.words()[..whole] && old.len() == new.len();
@@ -369,17 +391,17 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             return;
         };
         let rest = code.split_off(self.copy_count(site).min(code.len()));
-        self.check_copies(site, &code.into_iter().map(|(_, inst)| inst).collect::<Vec<_>>());
+        self.check_copies(site, &code.into_iter().map(|line| line.inst).collect::<Vec<_>>());
         let code = rest;
         let branches = old.branch_target(u64::from(site.old), self.old.isa()).is_some();
-        let kept = code.iter().position(|(_, inst)| match branches {
-            true => inst.entry() == old.entry(),
-            false => inst.words() == old.words(),
+        let kept = code.iter().position(|line| match branches {
+            true => line.inst.entry() == old.entry(),
+            false => line.inst.words() == old.words(),
         });
         if let Some(kept) = kept {
-            self.itself.insert(site.old, code[kept].0);
+            self.itself.insert(site.old, code[kept].at);
             if code.iter().enumerate().all(|(number, line)| number == kept || is_idle_instruction(line)) {
-                let now = code[kept].0;
+                let now = code[kept].at;
                 if branches {
                     self.compare_unchanged(site.old, &old, now, true);
                 }
@@ -389,7 +411,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         // A long branch after instructions that only keep a distance.
         if branches {
             let first =
-                code.iter().position(|line| !is_idle_instruction(line)).map_or(site.new.start, |first| code[first].0);
+                code.iter().position(|line| !is_idle_instruction(line)).map_or(site.new.start, |first| code[first].at);
             if let Some(new) = self.new.program.decode(first) {
                 let target = old.branch_target(u64::from(site.old), self.old.isa()).unwrap_or(0) as u32;
                 let size = self.compare_branch(site.old, &old, (first, &new), target, true);
@@ -400,15 +422,15 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             self.report_finding(&UNCHANGED, site.old, "a branch has become something else");
             return;
         }
-        let code: Vec<Inst> = code.into_iter().map(|(_, inst)| inst).collect();
+        let code: Vec<Inst> = code.into_iter().map(|line| line.inst).collect();
         self.sites.check_site(site, &old, &code);
     }
 
-    fn decode_range(&self, range: Range<u32>) -> Option<Vec<(u32, Inst)>> {
+    fn decode_range(&self, range: Range<u32>) -> Option<Vec<NewInstruction>> {
         let (mut at, mut code) = (range.start, Vec::new());
         while at < range.end {
             let inst = self.new.program.decode(at)?;
-            code.push((at, inst));
+            code.push(NewInstruction { at, inst });
             at += u32::from(inst.len());
         }
         (at == range.end).then_some(code)
@@ -432,7 +454,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         for gap in gaps {
             let mut at = gap.start;
             while at < gap.end {
-                if Self::word_at(self.new, at).is_some_and(|word| PADDING.contains(&word)) {
+                if is_padding_at(self.new, at) {
                     at += 4;
                     continue;
                 }
@@ -445,7 +467,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
                     self.findings.push(LintFinding::at_offset(&UNCHANGED, self.new, at, what));
                     return;
                 }
-                at = self.computed_target(at).map_or(at + 4, |(_, end, _)| end);
+                at = self.computed_target(at).map_or(at + 4, |target| target.end);
             }
         }
     }
@@ -466,7 +488,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             return;
         }
         let mut live = LiveRegisters::new(self.old);
-        for (at, target, pair) in std::mem::take(&mut self.long) {
+        for LongBranch { at, target, pair } in std::mem::take(&mut self.long) {
             let (before, _) = live.live_around(target);
             let (_, behind) = live.live_around(at);
             let scc = Reg::special(Special::Scc, 1);
@@ -494,6 +516,26 @@ fn clause_member_count(inst: &Inst) -> u64 {
     (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1
 }
 
-fn is_idle_instruction((_, inst): &(u32, Inst)) -> bool {
-    super::site::is_idle(inst)
+fn is_idle_instruction(line: &NewInstruction) -> bool {
+    super::site::is_idle(&line.inst)
+}
+
+fn is_padding_at(unit: &LintUnit<'_>, at: u32) -> bool {
+    SectionWalk::word_at(unit, at).is_some_and(|word| PADDING.contains(&word))
+}
+
+fn operand_register(inst: &Inst, isa: Isa, name: Name) -> Option<Reg> {
+    match inst.operand(isa, name) {
+        Some(hotswap_isa::OperandValue::Reg(reg)) => Some(reg),
+        _ => None,
+    }
+}
+
+/// Whether two instructions that fetch code ahead are the same but for the distance of that code.
+fn differ_in_distance_alone(old: &Inst, new: &Inst) -> bool {
+    const FETCH: u32 = 0xff_ffff;
+    old.len() == 8
+        && new.len() == 8
+        && old.words()[0] == new.words()[0]
+        && (old.words()[1] ^ new.words()[1]) & !FETCH == 0
 }
