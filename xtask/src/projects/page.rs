@@ -33,8 +33,8 @@ Times are seconds of processors (user and system, with all processes), so that o
 
 /// Above the rows of units.
 const UNIT_HEAD: &str = "
-The units of composable_kernel and hipRAND, which are built for more than two GPUs. The ratios are times of HotSwap's build by those of
-clang's for all GPUs. `-fhotswap-coalesce` decides itself which GPUs it compiles and which it derives:
+Units of those that are built for more than two GPUs. The ratios are times of HotSwap's build by those of clang's for all GPUs.
+`-fhotswap-coalesce` decides itself which GPUs it compiles and which it derives:
 
 ";
 
