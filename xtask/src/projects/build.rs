@@ -52,8 +52,7 @@ pub(super) struct Comparison {
     /// Seconds of processors and bytes, by build.
     pub(super) seconds: [f64; 5],
     pub(super) bytes: [u64; 5],
-    /// Code objects that are equal, of how many comparisons.
-    pub(super) equal: (usize, usize),
+    pub(super) equal: EqualCount,
     /// Runs of programs.
     pub(super) runs: usize,
     pub(super) failures: Vec<String>,
@@ -61,13 +60,31 @@ pub(super) struct Comparison {
     pub(super) units: Vec<ComparedUnit>,
 }
 
+/// How many comparisons of code objects found them equal.
+#[derive(Default)]
+pub(super) struct EqualCount {
+    pub(super) equal: usize,
+    pub(super) all: usize,
+}
+
+impl EqualCount {
+    fn count(&mut self, is_equal: bool) {
+        self.equal += usize::from(is_equal);
+        self.all += 1;
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.equal += other.equal;
+        self.all += other.all;
+    }
+}
+
 /// The results of a unit.
 #[derive(Default)]
 pub(super) struct ComparedUnit {
     /// Seconds of processors, by build.
     pub(super) seconds: [f64; 5],
-    /// Code objects that are equal, of how many comparisons.
-    pub(super) equal: (usize, usize),
+    pub(super) equal: EqualCount,
     /// GPUs whose code objects of the plan are not clang's.
     pub(super) differing: Vec<&'static str>,
     /// GPUs whose coalesced code objects were derived. HotSwap says so; it judges nothing here.
@@ -329,8 +346,7 @@ impl Bench {
                 .failures
                 .extend((!is_same).then(|| format!("{file} is another file through HotSwap without a plan")));
             let unit = self.judge_code(prepared, &file, &mut result.failures)?;
-            result.equal.0 += unit.equal.0;
-            result.equal.1 += unit.equal.1;
+            result.equal.add(&unit.equal);
             if let Some(timed) = result.units.get_mut(number) {
                 *timed = ComparedUnit { seconds: timed.seconds, ..unit };
             }
@@ -350,13 +366,13 @@ impl Bench {
             let clang = if number == 0 { &plain } else { &both };
             let difference = self.compare_code([clang, &plan], file, gpu)?;
             unit.differing.extend(difference.is_some().then_some(*gpu));
-            unit.count(difference.is_none());
+            unit.equal.count(difference.is_none());
             let may_differ = number > 0 && project.differs;
             failures.extend(difference.filter(|_| !may_differ));
-            // What is coalesced must be clang's in each project: pairs with differences are compiled.
+            // Coalesced code must be clang's in each project: GPUs whose code may differ are compiled.
             if project.is_coalesced() {
                 let difference = self.compare_code([&both, &coalesced], file, gpu)?;
-                unit.count(difference.is_none());
+                unit.equal.count(difference.is_none());
                 failures.extend(difference);
             }
         }
@@ -418,13 +434,6 @@ fn join_build(build: ScopedJoinHandle<Outcome<Measured>>) -> Outcome<Measured> {
 
 fn read_built_file(directory: &str, bench: &Bench, file: &str) -> Result<Vec<u8>, Failure> {
     fs::read(bench.work.join(directory).join(file)).during("read", &bench.work)
-}
-
-impl ComparedUnit {
-    fn count(&mut self, is_equal: bool) {
-        self.equal.0 += usize::from(is_equal);
-        self.equal.1 += 1;
-    }
 }
 
 impl TestProgram {

@@ -82,8 +82,8 @@ fn unit_row(project: &Project, unit: &ComparedUnit, path: &str) -> String {
         project.gpus.len(),
         ratio(plan, both),
         ratio(coalesced, both),
-        unit.equal.0,
-        unit.equal.1,
+        unit.equal.equal,
+        unit.equal.all,
         list_or_none(&unit.differing.join(", ")),
         list_or_none(&unit.derived.join(", ")),
     )
@@ -157,8 +157,8 @@ fn row(project: &Project, result: &Comparison) -> String {
         result.bytes[0],
         ratio(bytes[1], bytes[0]),
         ratio(bytes[2], bytes[3]),
-        result.equal.0,
-        result.equal.1,
+        result.equal.equal,
+        result.equal.all,
         failures.replace('|', "/").replace('\n', " "),
     )
 }
@@ -170,7 +170,7 @@ fn ratio(one: f64, other: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::projects::build::RATIO;
+    use crate::projects::build::{EqualCount, RATIO};
 
     #[test]
     fn a_row_replaces_the_row_of_its_project_and_no_other() {
@@ -188,7 +188,7 @@ mod tests {
         let project = PROJECTS.iter().find(|project| project.name == "composable_kernel GEMM").unwrap();
         let unit = |seconds: f64| ComparedUnit {
             seconds: [1.0, 1.0, 2.0, seconds, 4.0],
-            equal: (7, 8),
+            equal: EqualCount { equal: 7, all: 8 },
             differing: vec!["gfx1031"],
             derived: vec!["gfx1032".to_owned()],
         };
