@@ -398,7 +398,7 @@ impl Bench {
     fn run_program(&self, prepared: &Prepared, program: &TestProgram, result: &mut Comparison) -> Outcome {
         self.retarget_libraries(prepared, program)?;
         let mut expected = None;
-        for (build, gpus) in program.runs(prepared.project.gpus[0], prepared.project.run_targets()) {
+        for ProgramRun { build, gpus } in program.runs(prepared.project.gpus[0], prepared.project.run_targets()) {
             let directory = self.session.work.join(self.directory(prepared, build.name));
             let libraries: Vec<String> = program.libraries.iter().map(|path| prepared.expand(path)).collect();
             if !prepared.project.relocatable {
@@ -436,18 +436,27 @@ fn read_built_file(directory: &str, bench: &Bench, file: &str) -> Result<Vec<u8>
     fs::read(bench.work.join(directory).join(file)).during("read", &bench.work)
 }
 
+/// A run of a program: the build that it is of, and the emulated GPUs.
+struct ProgramRun {
+    build: &'static Build,
+    gpus: String,
+}
+
 impl TestProgram {
     /// The builds that are run, and the emulated GPUs: with two of them, HotSwap's program runs on both kinds at once.
-    fn runs(&self, source: &'static str, targets: &[&'static str]) -> Vec<(&'static Build, String)> {
+    fn runs(&self, source: &'static str, targets: &[&'static str]) -> Vec<ProgramRun> {
         let gpus = |first: &'static str, last| {
             let mut all = vec![first; self.gpus];
             all[self.gpus - 1] = last;
             all.join(",")
         };
         let [plain, _, plan, ..] = &BUILDS;
-        let mut runs =
-            vec![(plain, gpus(source, source)), (plan, gpus(source, if self.gpus > 1 { targets[0] } else { source }))];
-        runs.extend(targets.iter().map(|target| (plan, gpus(target, target))));
+        let target_of_both = if self.gpus > 1 { targets[0] } else { source };
+        let mut runs = vec![
+            ProgramRun { build: plain, gpus: gpus(source, source) },
+            ProgramRun { build: plan, gpus: gpus(source, target_of_both) },
+        ];
+        runs.extend(targets.iter().map(|target| ProgramRun { build: plan, gpus: gpus(target, target) }));
         runs
     }
 }
@@ -481,7 +490,7 @@ mod tests {
     fn two_gpus_are_of_both_kinds_once() {
         let runs = |gpus| {
             let program = TestProgram { unit: 0, libraries: &[], arguments: &[], retargeted: &[], gpus };
-            program.runs("gfx1030", &["gfx1031"]).into_iter().map(|(_, gpus)| gpus).collect::<Vec<_>>()
+            program.runs("gfx1030", &["gfx1031"]).into_iter().map(|run| run.gpus).collect::<Vec<_>>()
         };
         assert_eq!(runs(1), ["gfx1030", "gfx1030", "gfx1031"]);
         assert_eq!(runs(2), ["gfx1030,gfx1030", "gfx1030,gfx1031", "gfx1031,gfx1031"]);
