@@ -52,11 +52,43 @@ pub(super) struct Comparison {
     /// Seconds of processors and bytes, by build.
     pub(super) seconds: [f64; 5],
     pub(super) bytes: [u64; 5],
-    /// Code objects that are equal, of how many comparisons.
-    pub(super) equal: (usize, usize),
+    pub(super) equal: EqualCount,
     /// Runs of programs.
     pub(super) runs: usize,
     pub(super) failures: Vec<String>,
+    /// One for each unit, unless the project has its own build or a link of its device code.
+    pub(super) units: Vec<ComparedUnit>,
+}
+
+/// How many comparisons of code objects found them equal.
+#[derive(Default)]
+pub(super) struct EqualCount {
+    pub(super) equal: usize,
+    pub(super) all: usize,
+}
+
+impl EqualCount {
+    fn count(&mut self, is_equal: bool) {
+        self.equal += usize::from(is_equal);
+        self.all += 1;
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.equal += other.equal;
+        self.all += other.all;
+    }
+}
+
+/// The results of a unit.
+#[derive(Default)]
+pub(super) struct ComparedUnit {
+    /// Seconds of processors, by build.
+    pub(super) seconds: [f64; 5],
+    pub(super) equal: EqualCount,
+    /// GPUs whose code objects of the plan are not clang's.
+    pub(super) differing: Vec<&'static str>,
+    /// GPUs whose coalesced code objects were derived. HotSwap says so; it judges nothing here.
+    pub(super) derived: Vec<String>,
 }
 
 impl Comparison {
@@ -69,8 +101,15 @@ impl Comparison {
 
 /// Seconds of processors that a build took, and the bytes of its files.
 struct Measured {
-    seconds: f64,
+    /// Of each command: one for each unit, then the link.
+    commands: Vec<f64>,
     bytes: u64,
+}
+
+impl Measured {
+    fn seconds(&self) -> f64 {
+        self.commands.iter().sum()
+    }
 }
 
 /// One of the builds.
@@ -148,16 +187,20 @@ impl Bench {
     pub(super) fn compare(&self, project: &Project) -> Outcome<Comparison> {
         let (prepared, version) = self.prepare(project)?;
         let mut result = Comparison { version, ..Comparison::default() };
+        result.units.resize_with(project.compared_units(), ComparedUnit::default);
         for (number, measured) in self.build_all(&prepared)?.into_iter().enumerate() {
-            result.seconds[number] = measured.seconds;
+            result.seconds[number] = measured.seconds();
             result.bytes[number] = measured.bytes;
+            for (unit, seconds) in result.units.iter_mut().zip(measured.commands) {
+                unit.seconds[number] = seconds;
+            }
         }
         for _ in 1..REPEATS {
             if result.seconds[1] <= result.seconds[0] * RATIO {
                 break;
             }
             for (number, build) in BUILDS.iter().take(2).enumerate() {
-                result.seconds[number] = result.seconds[number].min(self.build_once(&prepared, build)?.seconds);
+                result.seconds[number] = result.seconds[number].min(self.build_once(&prepared, build)?.seconds());
             }
         }
         self.judge(&prepared, &mut result)?;
@@ -225,8 +268,8 @@ impl Bench {
         let directory = self.directory(prepared, build.name);
         let outside = self.work.join(&directory);
         fs::create_dir_all(&outside).during("create", &outside)?;
-        let seconds = match &prepared.project.script {
-            Some(script) => self.run_script(prepared, build, script)?,
+        let commands = match &prepared.project.script {
+            Some(script) => vec![self.run_script(prepared, build, script)?],
             None => self.build_units(prepared, build)?,
         };
         let mut bytes = 0;
@@ -234,13 +277,14 @@ impl Bench {
             let path = outside.join(file);
             bytes += fs::metadata(&path).during("read", &path)?.len();
         }
-        println!("  {:8} {seconds:7.2} s {bytes:10} bytes", build.name);
-        Ok(Measured { seconds, bytes })
+        let measured = Measured { commands, bytes };
+        println!("  {:9} {:7.2} s {bytes:10} bytes", build.name, measured.seconds());
+        Ok(measured)
     }
 
-    /// Compiles all units, and links them where their device code is linked together. Returns seconds of processors.
-    fn build_units(&self, prepared: &Prepared, build: &Build) -> Outcome<f64> {
-        let mut seconds = 0.0;
+    /// Compiles all units, and links them where their device code is linked together. Returns seconds of processors, by command.
+    fn build_units(&self, prepared: &Prepared, build: &Build) -> Outcome<Vec<f64>> {
+        let mut seconds = Vec::new();
         let gpus: Vec<String> =
             build.requested_gpus(prepared.project).map(|gpu| format!("--offload-arch={gpu}")).collect();
         let relocatable = prepared.project.relocatable.then_some("-fgpu-rdc");
@@ -252,13 +296,13 @@ impl Bench {
             // Clang makes this identifier of its arguments, which differ between the builds.
             words.push(format!("-cuid=unit{number}"));
             words.extend([prepared.unit(number), "-o".to_owned(), format!("{number}.o")]);
-            seconds += self.measure_processor(self.python_of_build(prepared, build), build.compiler, &words)?;
+            seconds.push(self.measure_processor(self.python_of_build(prepared, build), build.compiler, &words)?);
         }
         if prepared.project.relocatable {
             let mut words = ["--hip-link", "-fgpu-rdc", "-o", PROGRAM].map(str::to_owned).to_vec();
             words.extend(gpus);
             words.extend((0..prepared.project.units.len()).map(|number| format!("{number}.o")));
-            seconds += self.measure_processor(self.python_of_build(prepared, build), build.compiler, &words)?;
+            seconds.push(self.measure_processor(self.python_of_build(prepared, build), build.compiler, &words)?);
         }
         Ok(seconds)
     }
@@ -296,12 +340,16 @@ impl Bench {
 
     fn judge(&self, prepared: &Prepared, result: &mut Comparison) -> Outcome {
         let [plain, through, ..] = BUILDS.each_ref().map(|build| self.directory(prepared, build.name));
-        for file in prepared.outputs() {
+        for (number, file) in prepared.outputs().into_iter().enumerate() {
             let is_same = read_built_file(&plain, self, &file)? == read_built_file(&through, self, &file)?;
             result
                 .failures
                 .extend((!is_same).then(|| format!("{file} is another file through HotSwap without a plan")));
-            self.judge_code(prepared, &file, result)?;
+            let unit = self.judge_code(prepared, &file, &mut result.failures)?;
+            result.equal.add(&unit.equal);
+            if let Some(timed) = result.units.get_mut(number) {
+                *timed = ComparedUnit { seconds: timed.seconds, ..unit };
+            }
         }
         if result.seconds[1] > result.seconds[0] * RATIO {
             result.failures.push(format!("without a plan, HotSwap takes more than {RATIO} of clang's time"));
@@ -310,22 +358,28 @@ impl Bench {
     }
 
     /// Compares the code objects of a file: the plan's with those that clang made, and the coalesced ones.
-    fn judge_code(&self, prepared: &Prepared, file: &str, result: &mut Comparison) -> Outcome {
+    fn judge_code(&self, prepared: &Prepared, file: &str, failures: &mut Vec<String>) -> Outcome<ComparedUnit> {
         let project = prepared.project;
         let [plain, _, plan, both, coalesced] = BUILDS.each_ref().map(|build| self.directory(prepared, build.name));
+        let mut unit = ComparedUnit::default();
         for (number, gpu) in project.gpus.iter().enumerate() {
             let clang = if number == 0 { &plain } else { &both };
-            let mut pairs = vec![[clang, &plan]];
-            pairs.extend(project.is_coalesced().then_some([&both, &coalesced]));
-            for builds in pairs {
-                let difference = self.compare_code(builds.map(String::as_str), file, gpu)?;
-                result.equal.0 += usize::from(difference.is_none());
-                result.equal.1 += 1;
-                let may_differ = number > 0 && project.differs;
-                result.failures.extend(difference.filter(|_| !may_differ));
+            let difference = self.compare_code([clang, &plan], file, gpu)?;
+            unit.differing.extend(difference.is_some().then_some(*gpu));
+            unit.equal.count(difference.is_none());
+            let may_differ = number > 0 && project.differs;
+            failures.extend(difference.filter(|_| !may_differ));
+            // Coalesced code must be clang's in each project: GPUs whose code may differ are compiled.
+            if project.is_coalesced() {
+                let difference = self.compare_code([&both, &coalesced], file, gpu)?;
+                unit.equal.count(difference.is_none());
+                failures.extend(difference);
             }
         }
-        Ok(())
+        if project.is_coalesced() {
+            unit.derived = self.derived_gpus(&coalesced, file)?;
+        }
+        Ok(unit)
     }
 
     /// Adds code for the plan's GPU to the libraries that lack it, as HS0445 advises who starts the program there.
@@ -344,7 +398,7 @@ impl Bench {
     fn run_program(&self, prepared: &Prepared, program: &TestProgram, result: &mut Comparison) -> Outcome {
         self.retarget_libraries(prepared, program)?;
         let mut expected = None;
-        for (build, gpus) in program.runs([prepared.project.gpus[0], prepared.project.gpus[1]]) {
+        for ProgramRun { build, gpus } in program.runs(prepared.project.gpus[0], prepared.project.run_targets()) {
             let directory = self.session.work.join(self.directory(prepared, build.name));
             let libraries: Vec<String> = program.libraries.iter().map(|path| prepared.expand(path)).collect();
             if !prepared.project.relocatable {
@@ -382,20 +436,28 @@ fn read_built_file(directory: &str, bench: &Bench, file: &str) -> Result<Vec<u8>
     fs::read(bench.work.join(directory).join(file)).during("read", &bench.work)
 }
 
+/// A run of a program: the build that it is of, and the emulated GPUs.
+struct ProgramRun {
+    build: &'static Build,
+    gpus: String,
+}
+
 impl TestProgram {
     /// The builds that are run, and the emulated GPUs: with two of them, HotSwap's program runs on both kinds at once.
-    fn runs(&self, [source, target]: [&'static str; 2]) -> [(&'static Build, String); 3] {
+    fn runs(&self, source: &'static str, targets: &[&'static str]) -> Vec<ProgramRun> {
         let gpus = |first: &'static str, last| {
             let mut all = vec![first; self.gpus];
             all[self.gpus - 1] = last;
             all.join(",")
         };
         let [plain, _, plan, ..] = &BUILDS;
-        [
-            (plain, gpus(source, source)),
-            (plan, gpus(source, if self.gpus > 1 { target } else { source })),
-            (plan, gpus(target, target)),
-        ]
+        let target_of_both = if self.gpus > 1 { targets[0] } else { source };
+        let mut runs = vec![
+            ProgramRun { build: plain, gpus: gpus(source, source) },
+            ProgramRun { build: plan, gpus: gpus(source, target_of_both) },
+        ];
+        runs.extend(targets.iter().map(|target| ProgramRun { build: plan, gpus: gpus(target, target) }));
+        runs
     }
 }
 
@@ -428,16 +490,26 @@ mod tests {
     fn two_gpus_are_of_both_kinds_once() {
         let runs = |gpus| {
             let program = TestProgram { unit: 0, libraries: &[], arguments: &[], retargeted: &[], gpus };
-            program.runs(["gfx1030", "gfx1031"]).map(|(_, gpus)| gpus)
+            program.runs("gfx1030", &["gfx1031"]).into_iter().map(|run| run.gpus).collect::<Vec<_>>()
         };
         assert_eq!(runs(1), ["gfx1030", "gfx1030", "gfx1031"]);
         assert_eq!(runs(2), ["gfx1030,gfx1030", "gfx1030,gfx1031", "gfx1031,gfx1031"]);
     }
 
     #[test]
+    fn code_that_differs_from_that_of_clang_is_run_on_each_target() {
+        let targets =
+            ["RCCL", "hipRAND", "composable_kernel attention"].map(|name| find_project(name).run_targets().to_vec());
+        assert_eq!(targets, [vec!["gfx1101"], vec!["gfx1031"], vec!["gfx1101", "gfx1102", "gfx1103"]]);
+    }
+
+    fn find_project(name: &str) -> &'static Project {
+        PROJECTS.iter().find(|project| project.name == name).unwrap()
+    }
+
+    #[test]
     fn siblings_are_coalesced_where_the_plan_has_more_than_one_target() {
-        let [hiprand, magma] =
-            ["hipRAND", "MAGMA"].map(|name| PROJECTS.iter().find(|project| project.name == name).unwrap());
+        let [hiprand, magma] = ["hipRAND", "MAGMA"].map(find_project);
         assert_eq!(hiprand.plan(), "gfx1030=>gfx1031,gfx1032");
         assert_eq!(magma.plan(), "gfx1030=>gfx1031");
         assert_eq!(

@@ -3,6 +3,7 @@
 use super::build::Bench;
 use crate::outcome::{During, Outcome};
 use crate::run;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
@@ -24,6 +25,16 @@ impl Bench {
         Ok(bytes)
     }
 
+    /// The GPUs whose code objects in a file were derived from another's, as HotSwap lists them.
+    pub(super) fn derived_gpus(&self, directory: &str, file: &str) -> Outcome<Vec<String>> {
+        let mut list = self.session.inside(&self.session.work.join(directory), "hotswap");
+        let listed: Value = serde_json::from_str(&run::output(list.args(["list", "--format", "json", file]))?)?;
+        let containers =
+            listed["files"].as_array().into_iter().flatten().filter_map(|file| file["containers"].as_array());
+        let entries = containers.flatten().filter_map(|container| container["entries"].as_array()).flatten();
+        Ok(entries.filter(|entry| entry["source"].is_string()).filter_map(name_target).collect())
+    }
+
     /// Whether two builds have the same code object for a GPU, and what differs if not.
     pub(super) fn compare_code(&self, builds: [&str; 2], file: &str, gpu: &str) -> Outcome<Option<String>> {
         let [one, other] = builds;
@@ -34,4 +45,8 @@ impl Bench {
         Ok(differs
             .then(|| format!("{file}: the code objects for {gpu} of `{}` and `{}` differ", name(one), name(other))))
     }
+}
+
+fn name_target(entry: &Value) -> Option<String> {
+    Some(entry["target"].as_str()?.to_owned())
 }

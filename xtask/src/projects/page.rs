@@ -1,6 +1,6 @@
 //! `docs/projects.md`: a row for each project. Rows of projects that were not built stay.
 
-use super::build::Comparison;
+use super::build::{ComparedUnit, Comparison};
 use super::table::{ABSENT, PROJECTS, Project};
 use crate::outcome::{During, Outcome};
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ each project a few translation units are compiled with the options of its own bu
   gfx1030 must equal those of *plain*, those for gfx1031 the ones that clang compiles in *both*. LLVM's tools take them out.
 - hipRAND, PyTorch's extensions (gfx1030, gfx1031, gfx1032) and composable_kernel (the GPUs in its rows) are built for more GPUs:
   *both* is clang for all of them, *plan* compiles for the first, and *coalesced* is *both* through HotSwap with
-  `-fhotswap-coalesce`. Each code object must equal that of clang.
+  `-fhotswap-coalesce`. Each code object must equal that of clang, but for those of the plan of RCCL and of attention: clang's code for
+  these GPUs differs, so the program runs on each target.
 - All have `-cuid=`: clang makes this identifier, a symbol in code objects, of its arguments otherwise.
 - Programs are linked by clang and run on [emulated GPUs](run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
   same output and exit code 0.
@@ -30,14 +31,66 @@ Times are seconds of processors (user and system, with all processes), so that o
 
 ";
 
+/// Above the rows of units.
+const UNIT_HEAD: &str = "
+Units of those that are built for more than two GPUs. The ratios are times of HotSwap's build by those of clang's for all GPUs.
+`-fhotswap-coalesce` decides itself which GPUs it compiles and which it derives:
+
+";
+
+const UNIT_TITLES: &str = "| unit | GPUs | clang for all, s | plan, s | plan / clang | coalesced, s | coalesced / clang | equal code objects | not clang's, by the plan | derived, where coalesced |\n";
+
 const TITLES: &str = "| project | part | plain, s | through / plain | plan, s | both, s | coalesced, s | plain, bytes | through / plain | plan / both | equal code objects | runs | failures |\n";
 
-/// Writes the row of a project.
+/// Writes the rows of a project.
 pub(super) fn update(page: &Path, project: &Project, result: &Comparison) -> Outcome {
     let old = fs::read_to_string(page).unwrap_or_default();
-    let mut rows = rows(&old);
+    let (mut rows, mut units) = (rows(&old), unit_rows(&old));
     rows.insert(project.name.to_owned(), row(project, result));
-    fs::write(page, text(&rows)).during("write", page)
+    units.insert(project.name.to_owned(), rows_of_units(project, result));
+    fs::write(page, text(&rows, &units)).during("write", page)
+}
+
+/// The rows of units in a page, by project.
+fn unit_rows(page: &str) -> BTreeMap<String, String> {
+    let mut rows: BTreeMap<String, String> = BTreeMap::new();
+    for line in page.lines() {
+        if let Some(project) = PROJECTS.iter().find(|project| line.starts_with(&unit_prefix(project))) {
+            *rows.entry(project.name.to_owned()).or_default() += &format!("{line}\n");
+        }
+    }
+    rows
+}
+
+fn unit_prefix(project: &Project) -> String {
+    format!("| {}: ", project.name)
+}
+
+/// The rows of a project's units, where they are coalesced.
+fn rows_of_units(project: &Project, result: &Comparison) -> String {
+    let units = result.units.iter().zip(project.units);
+    let rows = units.filter(|_| project.is_coalesced()).map(|(unit, path)| unit_row(project, unit, path));
+    rows.collect()
+}
+
+fn unit_row(project: &Project, unit: &ComparedUnit, path: &str) -> String {
+    let [_, _, plan, both, coalesced] = unit.seconds;
+    let name = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
+    format!(
+        "{}{name} | {} | {both:.1} | {plan:.1} | {} | {coalesced:.1} | {} | {} of {} | {} | {} |\n",
+        unit_prefix(project),
+        project.gpus.len(),
+        ratio(plan, both),
+        ratio(coalesced, both),
+        unit.equal.equal,
+        unit.equal.all,
+        list_or_none(&unit.differing.join(", ")),
+        list_or_none(&unit.derived.join(", ")),
+    )
+}
+
+fn list_or_none(list: &str) -> &str {
+    if list.is_empty() { "none" } else { list }
 }
 
 /// The rows of a page, by project.
@@ -61,11 +114,13 @@ fn is_project_line(line: &&str) -> bool {
     PROJECTS.iter().any(|project| line.starts_with(&format!("| {} ", project.name)))
 }
 
-fn text(rows: &BTreeMap<String, String>) -> String {
-    let mut text = format!("{HEAD}{TITLES}|{}\n", " --- |".repeat(TITLES.matches('|').count() - 1));
+fn text(rows: &BTreeMap<String, String>, units: &BTreeMap<String, String>) -> String {
+    let mut text = format!("{HEAD}{}", with_rule(TITLES));
     for row in PROJECTS.iter().filter_map(|project| rows.get(project.name)) {
         text += &format!("{row}\n");
     }
+    text += &format!("{UNIT_HEAD}{}", with_rule(UNIT_TITLES));
+    text.extend(PROJECTS.iter().filter_map(|project| units.get(project.name)).map(String::as_str));
     text += "\nNot built:\n\n| what | reason |\n| --- | --- |\n";
     for project in PROJECTS.iter().filter(|project| !rows.contains_key(project.name)) {
         text += &format!("| {} | not yet: `cargo xtask projects {}` |\n", project.name, project.name);
@@ -74,6 +129,11 @@ fn text(rows: &BTreeMap<String, String>) -> String {
         text += &format!("| {what} | {reason} |\n");
     }
     text
+}
+
+/// The titles of a table with the line below them.
+fn with_rule(titles: &str) -> String {
+    format!("{titles}|{}\n", " --- |".repeat(titles.matches('|').count() - 1))
 }
 
 fn row(project: &Project, result: &Comparison) -> String {
@@ -85,7 +145,7 @@ fn row(project: &Project, result: &Comparison) -> String {
     let runs = if project.programs.is_empty() {
         "–".to_owned()
     } else {
-        format!("{} of {}", result.runs, 3 * project.programs.len())
+        format!("{} of {}", result.runs, (2 + project.run_targets().len()) * project.programs.len())
     };
     let units = if project.script.is_some() { 1 } else { project.units.len() };
     format!(
@@ -97,8 +157,8 @@ fn row(project: &Project, result: &Comparison) -> String {
         result.bytes[0],
         ratio(bytes[1], bytes[0]),
         ratio(bytes[2], bytes[3]),
-        result.equal.0,
-        result.equal.1,
+        result.equal.equal,
+        result.equal.all,
         failures.replace('|', "/").replace('\n', " "),
     )
 }
@@ -110,7 +170,7 @@ fn ratio(one: f64, other: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::projects::build::RATIO;
+    use crate::projects::build::{EqualCount, RATIO};
 
     #[test]
     fn a_row_replaces_the_row_of_its_project_and_no_other() {
@@ -118,8 +178,27 @@ mod tests {
             row(&PROJECTS[number], &Comparison { seconds: [plain; 5], bytes: [7; 5], ..Comparison::default() })
         };
         let both = [0, 1].map(|number| (PROJECTS[number].name.to_owned(), of(number, 1.0)));
-        let page = text(&BTreeMap::from(both.clone()));
+        let page = text(&BTreeMap::from(both.clone()), &BTreeMap::new());
         assert_eq!(rows(&page), BTreeMap::from(both));
         assert!(page.contains("| 1.000 |") && HEAD.contains(&format!("at most {RATIO}")));
+    }
+
+    #[test]
+    fn rows_of_units_stay_where_another_project_is_built() {
+        let project = PROJECTS.iter().find(|project| project.name == "composable_kernel GEMM").unwrap();
+        let unit = |seconds: f64| ComparedUnit {
+            seconds: [1.0, 1.0, 2.0, seconds, 4.0],
+            equal: EqualCount { equal: 7, all: 8 },
+            differing: vec!["gfx1031"],
+            derived: vec!["gfx1032".to_owned()],
+        };
+        let result = Comparison { units: vec![unit(8.0), unit(16.0)], ..Comparison::default() };
+        let units = BTreeMap::from([(project.name.to_owned(), rows_of_units(project, &result))]);
+        let page = text(&BTreeMap::from([(project.name.to_owned(), row(project, &result))]), &units);
+        assert_eq!(unit_rows(&page), units);
+        assert!(page.contains(
+            "| composable_kernel GEMM: gemm_f32 | 7 | 8.0 | 2.0 | 0.250 | 4.0 | 0.500 | 7 of 8 | gfx1031 | gfx1032 |"
+        ));
+        assert_eq!(rows(&page).len(), 1, "rows of units are no rows of projects");
     }
 }

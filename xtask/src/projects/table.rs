@@ -42,6 +42,16 @@ impl Project {
     pub(super) fn is_coalesced(&self) -> bool {
         self.gpus.len() > 2
     }
+
+    /// The targets on which programs are run: one, or all where the code is not clang's.
+    pub(super) fn run_targets(&self) -> &'static [&'static str] {
+        if self.differs { &self.gpus[1..] } else { &self.gpus[1..2] }
+    }
+
+    /// The number of units whose results are told one by one: those that have code objects of their own.
+    pub(super) fn compared_units(&self) -> usize {
+        if self.script.is_some() || self.relocatable { 0 } else { self.units.len() }
+    }
 }
 
 /// The build of a project by its own tools.
@@ -263,31 +273,36 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "composable_kernel GEMM",
         sources: FLASH_ATTN,
-        // Its headers do not know gfx1033.
-        gpus: &["gfx1030", "gfx1031", "gfx1032", "gfx1036"],
+        gpus: &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"],
         differs: false,
         packages: &[],
         options: CK_OPTIONS,
         generated: &[],
-        units: &["/mnt/source/xtask/src/projects/composable_kernel/gemm.hip"],
+        units: &["/mnt/source/xtask/src/projects/composable_kernel/gemm_f32.hip",
+                 "/mnt/source/xtask/src/projects/composable_kernel/gemm_f16.hip",
+                 "/mnt/source/xtask/src/projects/composable_kernel/gemm_i8.hip",
+                 "/mnt/source/xtask/src/projects/composable_kernel/gemm_f16_padded.hip"],
         script: None,
         relocatable: false,
-        programs: &[program(0)],
-        note: "an instance of `DeviceGemmDl` (f32) in a program of HotSwap's, for gfx1030, gfx1031, gfx1032 and gfx1036; the sources are those in flash-attn of that version; times of a busy machine, with tools built without optimisation",
+        programs: &[program(0), program(1), program(2), program(3)],
+        note: "four instances of `DeviceGemmDl` of its own lists (f32, f16, i8, f16 with padding; four layouts) in programs of HotSwap's, for gfx1030 to gfx1036; a header of HotSwap's adds gfx1033 to CK's list of the family; the sources are those in flash-attn of that version",
     },
     Project {
         name: "composable_kernel attention",
         sources: FLASH_ATTN,
-        gpus: &["gfx1102", "gfx1103"],
+        gpus: &["gfx1100", "gfx1101", "gfx1102", "gfx1103"],
         differs: true,
         packages: &[],
         options: CK_OPTIONS,
         generated: &[],
-        units: &["/mnt/source/xtask/src/projects/composable_kernel/attention.hip"],
+        units: &["/mnt/source/xtask/src/projects/composable_kernel/attention_f16.hip",
+                 "/mnt/source/xtask/src/projects/composable_kernel/attention_f16_wide.hip",
+                 "/mnt/source/xtask/src/projects/composable_kernel/attention_f16_causal.hip",
+                 "/mnt/source/xtask/src/projects/composable_kernel/attention_bf16.hip"],
         script: None,
         relocatable: false,
-        programs: &[program(0)],
-        note: "an instance of `DeviceBatchedGemmSoftmaxGemmPermute_Wmma_CShuffle` (f16) in a program of HotSwap's, for gfx1102 and gfx1103; clang's code for gfx1103 lacks workarounds for gfx1102 ([compatibility](compatibility.md)), so runs are to judge; times of a busy machine, with tools built without optimisation",
+        programs: &[program(0), program(1), program(2), program(3)],
+        note: "four instances of `DeviceBatchedGemmSoftmaxGemmPermute_Wmma_CShuffle` (f16, f16 with its example's tile, f16 with a causal mask and two waves, bf16) in programs of HotSwap's, for gfx1100 to gfx1103; pairs of these GPUs are conditional, clang's code for them differs ([compatibility](compatibility.md)), and it compiles each of them where `-fhotswap-coalesce` is given, so runs judge the plan's code",
     },
     Project {
         name: "PyTorch's extensions",
