@@ -162,7 +162,7 @@ pub(super) const PROJECTS: &[Project] = &[
         script: None,
         relocatable: false,
         programs: &[program(0)],
-        note: "its device functions in a program of HotSwap's; times of a busy machine, with tools built without optimisation",
+        note: "its device functions in a program of HotSwap's",
     },
     Project {
         name: "rocPRIM",
@@ -268,7 +268,7 @@ pub(super) const PROJECTS: &[Project] = &[
         script: None,
         relocatable: false,
         programs: &[],
-        note: "two functions of its BLAS; not run, which would need the whole library; times of a busy machine, with tools built without optimisation",
+        note: "two functions of its BLAS; not run, which would need the whole library",
     },
     Project {
         name: "composable_kernel GEMM",
@@ -321,7 +321,7 @@ pub(super) const PROJECTS: &[Project] = &[
         }),
         relocatable: false,
         programs: &[],
-        note: "an extension of HotSwap's with PyTorch's headers, built by `torch.utils.cpp_extension.load`: its hipify, its options, its ninja; not run, because it is not linked with PyTorch's libraries, which are those of another machine; times of a busy machine, with tools built without optimisation",
+        note: "an extension of HotSwap's with PyTorch's headers, built by `torch.utils.cpp_extension.load`: its hipify, its options, its ninja; not run, because it is not linked with PyTorch's libraries, which are those of another machine",
     },
     Project {
         name: "ggml (llama.cpp)",
