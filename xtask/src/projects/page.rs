@@ -121,7 +121,7 @@ fn text(rows: &BTreeMap<String, String>, units: &BTreeMap<String, String>) -> St
     }
     text += &format!("{UNIT_HEAD}{}", with_rule(UNIT_TITLES));
     text.extend(PROJECTS.iter().filter_map(|project| units.get(project.name)).map(String::as_str));
-    text += "\nNot built:\n\n| what | reason |\n| --- | --- |\n";
+    text += "\nNot built by this task:\n\n| what | reason |\n| --- | --- |\n";
     for project in PROJECTS.iter().filter(|project| !rows.contains_key(project.name)) {
         text += &format!("| {} | not yet: `cargo xtask projects {}` |\n", project.name, project.name);
     }
