@@ -131,7 +131,7 @@ struct LaneRegisters {
     data: [u32; 4],
 }
 
-fn wait(generation: Generation) -> &'static str {
+fn wait_lines(generation: Generation) -> &'static str {
     match generation {
         Generation::Gfx12 => "s_wait_loadcnt 0\ns_wait_kmcnt 0\ns_wait_storecnt 0",
         Generation::Gfx125 => "s_wait_loadcnt 0\ns_wait_kmcnt 0\ns_wait_storecnt 0",
@@ -144,7 +144,7 @@ fn access_line(instruction: &Instruction, form: &AddressForm, generation: Genera
     let name = instruction.names[usize::from(generation >= Generation::Gfx11)];
     if instruction.access == Access::Scalar {
         let moves: String = (0..4).map(|word| format!("v_mov_b32 v{}, s{}\n", 4 + word, 20 + word)).collect();
-        return format!("{name} s[20:23], s[8:11], s12\n{}\n{moves}", wait(generation));
+        return format!("{name} s[20:23], s[8:11], s12\n{}\n{moves}", wait_lines(generation));
     }
     let address = match (form.has_index, form.has_offset) {
         (true, true) => "v[2:3]",
@@ -176,7 +176,7 @@ fn access_line(instruction: &Instruction, form: &AddressForm, generation: Genera
 fn kernel(number: usize, gpu: &str, line: &str, generation: Generation) -> String {
     let is_new = generation >= Generation::Gfx11;
     let (four, two, word) = if is_new { ("b128", "b64", "b32") } else { ("dwordx4", "dwordx2", "dword") };
-    let wait = wait(generation);
+    let wait = wait_lines(generation);
     // gfx942's name of the bit that asks for the old value.
     let line = if matches!(gpu, "gfx942" | "gfx950") { line.replace(" glc", " sc0") } else { line.to_owned() };
     let lanes: String =

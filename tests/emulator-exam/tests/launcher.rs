@@ -2,8 +2,8 @@
 //! cluster of one work-group.
 
 use hotswap_emulator::{
-    DirectLaunch, EmulatedDevice, FaultKind, LaunchError, LoadedObject, PlantedFault, SparseMemory, launch_kernel,
-    read_back,
+    DirectLaunch, EmulatedDevice, FaultKind, LaunchError, LoadedObject, POISON_WORD, PlantedFault, SparseMemory,
+    launch_kernel, read_back,
 };
 use hotswap_userland::Workbench;
 
@@ -17,6 +17,16 @@ v_mov_b32 v1, 0x12345
 s_waitcnt lgkmcnt(0)
 global_store_dword v0, v1, s[4:5]
 global_store_dword v0, v2, s[6:7] offset:16
+s_endpgm
+";
+
+/// Stores a register that nothing has written.
+const UNWRITTEN: &str = "
+s_load_dwordx2 s[4:5], s[0:1], 0x0
+v_mov_b32 v0, 0
+v_mov_b32 v1, WORD
+s_waitcnt lgkmcnt(0)
+global_store_dword v0, v1, s[4:5]
 s_endpgm
 ";
 
@@ -102,6 +112,20 @@ fn rewritten_code_is_translated_again() {
     let Some(bench) = Workbench::new("rewritten_code_is_translated_again") else { return };
     let device = EmulatedDevice::new("gfx1030").unwrap();
     assert_eq!(launched(&bench, &device, 1, &source(REWRITING, "")), Ok([0x12345, 0x54321, 0x54321]));
+}
+
+/// Vector registers, scalar ones and VCC; with no poison all of them are 0.
+#[test]
+fn registers_that_nothing_has_written_are_poisoned() {
+    let Some(bench) = Workbench::new("registers_that_nothing_has_written_are_poisoned") else { return };
+    for register in ["v7", "s14", "vcc_lo", "vcc_hi"] {
+        for (poison, word) in [(false, 0), (true, POISON_WORD)] {
+            let mut device = EmulatedDevice::new("gfx1030").unwrap();
+            device.poison = poison;
+            let text = source(&UNWRITTEN.replace("WORD", register), "");
+            assert_eq!(launched(&bench, &device, 1, &text), Ok([word; 3]), "{register}");
+        }
+    }
 }
 
 /// One work-group at a time would be no cluster.

@@ -107,7 +107,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn seconds(&self) -> f64 {
+    fn total_seconds(&self) -> f64 {
         self.commands.iter().sum()
     }
 }
@@ -189,7 +189,7 @@ impl Bench {
         let mut result = Comparison { version, ..Comparison::default() };
         result.units.resize_with(project.compared_units(), ComparedUnit::default);
         for (number, measured) in self.build_all(&prepared)?.into_iter().enumerate() {
-            result.seconds[number] = measured.seconds();
+            result.seconds[number] = measured.total_seconds();
             result.bytes[number] = measured.bytes;
             for (unit, seconds) in result.units.iter_mut().zip(measured.commands) {
                 unit.seconds[number] = seconds;
@@ -200,7 +200,7 @@ impl Bench {
                 break;
             }
             for (number, build) in BUILDS.iter().take(2).enumerate() {
-                result.seconds[number] = result.seconds[number].min(self.build_once(&prepared, build)?.seconds());
+                result.seconds[number] = result.seconds[number].min(self.build_once(&prepared, build)?.total_seconds());
             }
         }
         self.judge(&prepared, &mut result)?;
@@ -278,7 +278,7 @@ impl Bench {
             bytes += fs::metadata(&path).during("read", &path)?.len();
         }
         let measured = Measured { commands, bytes };
-        println!("  {:9} {:7.2} s {bytes:10} bytes", build.name, measured.seconds());
+        println!("  {:9} {:7.2} s {bytes:10} bytes", build.name, measured.total_seconds());
         Ok(measured)
     }
 
@@ -398,7 +398,8 @@ impl Bench {
     fn run_program(&self, prepared: &Prepared, program: &TestProgram, result: &mut Comparison) -> Outcome {
         self.retarget_libraries(prepared, program)?;
         let mut expected = None;
-        for ProgramRun { build, gpus } in program.runs(prepared.project.gpus[0], prepared.project.run_targets()) {
+        for ProgramRun { build, gpus } in program.planned_runs(prepared.project.gpus[0], prepared.project.run_targets())
+        {
             let directory = self.session.work.join(self.directory(prepared, build.name));
             let libraries: Vec<String> = program.libraries.iter().map(|path| prepared.expand(path)).collect();
             if !prepared.project.relocatable {
@@ -444,7 +445,7 @@ struct ProgramRun {
 
 impl TestProgram {
     /// The builds that are run, and the emulated GPUs: with two of them, HotSwap's program runs on both kinds at once.
-    fn runs(&self, source: &'static str, targets: &[&'static str]) -> Vec<ProgramRun> {
+    fn planned_runs(&self, source: &'static str, targets: &[&'static str]) -> Vec<ProgramRun> {
         let gpus = |first: &'static str, last| {
             let mut all = vec![first; self.gpus];
             all[self.gpus - 1] = last;
@@ -490,7 +491,7 @@ mod tests {
     fn two_gpus_are_of_both_kinds_once() {
         let runs = |gpus| {
             let program = TestProgram { unit: 0, libraries: &[], arguments: &[], retargeted: &[], gpus };
-            program.runs("gfx1030", &["gfx1031"]).into_iter().map(|run| run.gpus).collect::<Vec<_>>()
+            program.planned_runs("gfx1030", &["gfx1031"]).into_iter().map(|run| run.gpus).collect::<Vec<_>>()
         };
         assert_eq!(runs(1), ["gfx1030", "gfx1030", "gfx1031"]);
         assert_eq!(runs(2), ["gfx1030,gfx1030", "gfx1030,gfx1031", "gfx1031,gfx1031"]);

@@ -48,7 +48,7 @@ pub(super) fn update(page: &Path, project: &Project, result: &Comparison) -> Out
     let (mut rows, mut units) = (rows(&old), unit_rows(&old));
     rows.insert(project.name.to_owned(), row(project, result));
     units.insert(project.name.to_owned(), rows_of_units(project, result));
-    fs::write(page, text(&rows, &units)).during("write", page)
+    fs::write(page, page_text(&rows, &units)).during("write", page)
 }
 
 /// The rows of units in a page, by project.
@@ -114,7 +114,7 @@ fn is_project_line(line: &&str) -> bool {
     PROJECTS.iter().any(|project| line.starts_with(&format!("| {} ", project.name)))
 }
 
-fn text(rows: &BTreeMap<String, String>, units: &BTreeMap<String, String>) -> String {
+fn page_text(rows: &BTreeMap<String, String>, units: &BTreeMap<String, String>) -> String {
     let mut text = format!("{HEAD}{}", with_rule(TITLES));
     for row in PROJECTS.iter().filter_map(|project| rows.get(project.name)) {
         text += &format!("{row}\n");
@@ -178,7 +178,7 @@ mod tests {
             row(&PROJECTS[number], &Comparison { seconds: [plain; 5], bytes: [7; 5], ..Comparison::default() })
         };
         let both = [0, 1].map(|number| (PROJECTS[number].name.to_owned(), of(number, 1.0)));
-        let page = text(&BTreeMap::from(both.clone()), &BTreeMap::new());
+        let page = page_text(&BTreeMap::from(both.clone()), &BTreeMap::new());
         assert_eq!(rows(&page), BTreeMap::from(both));
         assert!(page.contains("| 1.000 |") && HEAD.contains(&format!("at most {RATIO}")));
     }
@@ -194,7 +194,7 @@ mod tests {
         };
         let result = Comparison { units: vec![unit(8.0), unit(16.0)], ..Comparison::default() };
         let units = BTreeMap::from([(project.name.to_owned(), rows_of_units(project, &result))]);
-        let page = text(&BTreeMap::from([(project.name.to_owned(), row(project, &result))]), &units);
+        let page = page_text(&BTreeMap::from([(project.name.to_owned(), row(project, &result))]), &units);
         assert_eq!(unit_rows(&page), units);
         assert!(page.contains(
             "| composable_kernel GEMM: gemm_f32 | 7 | 8.0 | 2.0 | 0.250 | 4.0 | 0.500 | 7 of 8 | gfx1031 | gfx1032 |"

@@ -140,7 +140,7 @@ impl VgprBanks {
     fn after_setreg(self, part: &ModePart, isa: Isa) -> Self {
         let by_field = self.with_mode(part.field());
         let result = match isa.has(Feature::SetregVgprMsbFixup) {
-            true => by_field.join(self.with_mode(part.whole())),
+            true => by_field.join(self.with_mode(part.all_bank_bits())),
             false => by_field,
         };
         Self { after_setreg: true, ..result }
@@ -254,7 +254,7 @@ impl ModePart {
     }
 
     /// The same with the field ignored.
-    fn whole(&self) -> WrittenBits {
+    fn all_bank_bits(&self) -> WrittenBits {
         WrittenBits { mask: Self::BANKS, value: self.value.map(|value| value & Self::BANKS) }
     }
 }

@@ -78,8 +78,8 @@ fn tuple(file: RegFile, raw: u8, dwords: u8, size: u16) -> SourceValue {
 /// A register with a name of its own.
 fn special(raw: u8, dwords: u8, isa: Isa) -> SourceValue {
     let found = match dwords {
-        1 => special32(raw, isa),
-        2 => special64(raw, isa),
+        1 => special_word(raw, isa),
+        2 => special_pair(raw, isa),
         3 | 4 | 8 | 16 if raw == null_number(isa) => Some(Reg::special(Special::Null, dwords)),
         _ => None,
     };
@@ -92,7 +92,7 @@ fn null_number(isa: Isa) -> u8 {
 }
 
 /// Registers of one dword.
-fn special32(raw: u8, isa: Isa) -> Option<Reg> {
+fn special_word(raw: u8, isa: Isa) -> Option<Reg> {
     let special = match raw {
         102 => Special::FlatScratchLo,
         103 => Special::FlatScratchHi,
@@ -120,7 +120,7 @@ fn has_wide_scratch_base_high(isa: Isa) -> bool {
 }
 
 /// Registers of two dwords. Flags and constants keep their one dword.
-fn special64(raw: u8, isa: Isa) -> Option<Reg> {
+fn special_pair(raw: u8, isa: Isa) -> Option<Reg> {
     let special = match raw {
         102 => Special::FlatScratchLo,
         104 => Special::XnackMaskLo,

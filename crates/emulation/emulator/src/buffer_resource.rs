@@ -44,7 +44,7 @@ impl ResourceLayout {
     }
 }
 
-/// When an access is out of range.
+/// The condition under which an access is in range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RangeCheck {
     Unchecked,
@@ -52,7 +52,7 @@ enum RangeCheck {
     Index {
         record: RecordCheck,
     },
-    /// The buffer is empty.
+    /// The buffer is not empty; where the access lies does not matter.
     NotEmpty,
     /// The access ends within the bytes; the scalar offset counts.
     Bytes,

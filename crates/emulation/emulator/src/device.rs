@@ -13,7 +13,7 @@ pub const SHARED_APERTURE: u64 = 1 << 48;
 /// Start of the aperture of scratch in flat addresses. The upper half is what `hidden_private_base` holds.
 pub const PRIVATE_APERTURE: u64 = 2 << 48;
 
-/// A value that is none: as a float of 16, 32 and 64 bits not a number, as an address not valid.
+/// A value that no program expects: as a float of 16, 32 and 64 bits not a number, as an address not valid.
 pub const POISON_WORD: u32 = 0x7ff5_7ff5;
 
 /// A device: a target with options of the execution.

@@ -256,7 +256,7 @@ impl<W: Write> DisasmRun<'_, W> {
 
     /// Shows one code object, after all checks that can refuse it.
     fn object(&mut self, object: &NamedObject<'_>) -> Result<(), RunEnd> {
-        let wanted = wanted(object.map, self.arguments, self.names)?;
+        let wanted = wanted_sections(object.map, self.arguments, self.names)?;
         self.begin()?;
         let mut tally = Tally::default();
         self.head(object)?;
@@ -362,7 +362,11 @@ struct WantedSection {
 }
 
 /// The requested ranges of each section. An empty section is shown, too.
-fn wanted(map: &CodeMap<'_>, arguments: &DisasmArguments, names: &NameStyle) -> Result<Vec<WantedSection>, Diagnostic> {
+fn wanted_sections(
+    map: &CodeMap<'_>,
+    arguments: &DisasmArguments,
+    names: &NameStyle,
+) -> Result<Vec<WantedSection>, Diagnostic> {
     if let Some(unknown) =
         arguments.section.iter().find(|name| !map.sections.iter().any(|section| section.name == **name))
     {

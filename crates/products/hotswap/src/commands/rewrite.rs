@@ -124,7 +124,7 @@ impl<'t> RewriteRequest<'t> {
         // Files without metadata have no kernels; other problems are reported by the engine.
         object.as_ref().map_or(Ok(()), CodeObject::check_descriptors)?;
         let (prepared, said) = match self.target_of(source)? {
-            None => (None, ObjectReport::there(source)),
+            None => (None, ObjectReport::already_valid(source)),
             Some(target) => {
                 let order = AdaptRequest { target, keep_machine: self.arguments.keep_machine };
                 let prepared = object

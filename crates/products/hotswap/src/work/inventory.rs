@@ -185,7 +185,7 @@ impl InventoryReader {
     fn read<'a>(&mut self, found: &FoundContainer<'a>) -> Result<ContainerRead<'a>, Diagnostic> {
         let table = if self.depth == InventoryDepth::Images { None } else { found.table()? };
         if let Some(entries) = table {
-            return Ok((unread(found, entries, &mut self.number), None));
+            return Ok((unread_container(found, entries, &mut self.number), None));
         }
         let charged = self.charge.add(found.bytes.len(), found.expands_to());
         charged.map_err(|error| error.in_entry(found.place.to_string()))?;
@@ -272,7 +272,11 @@ fn container<'a>(
 }
 
 /// A container of which only the entry table was read. The kinds of its entries are unknown.
-fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<EntrySize>, number: &mut usize) -> InventoryContainer<'a> {
+fn unread_container<'a>(
+    found: &FoundContainer<'a>,
+    entries: Vec<EntrySize>,
+    number: &mut usize,
+) -> InventoryContainer<'a> {
     let images = entries.into_iter().map(|(id, size)| (unread_image(id), size));
     let images = images.filter(|(image, size)| *size > 0 && !is_host(image));
     let rows = images.map(|(image, size)| {

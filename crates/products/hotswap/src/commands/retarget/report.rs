@@ -189,7 +189,7 @@ fn words(target: &str, fate: &TargetResult) -> String {
                 1 => ", without one kernel".to_owned(),
                 count => format!(", without {count} kernels"),
             };
-            format!("{verb} from {source}{}{without}", status(source, target).map_or("", |pair| pair.remark))
+            format!("{verb} from {source}{}{without}", remark_of_pair(source, target).map_or("", |pair| pair.remark))
         }
         TargetResult::Dropped => "dropped".to_owned(),
         TargetResult::Superseded(generic) => format!("dropped, covered by {generic}"),
@@ -207,7 +207,7 @@ struct PairRemark {
     remark: &'static str,
 }
 
-fn status(source: &str, target: &str) -> Option<PairRemark> {
+fn remark_of_pair(source: &str, target: &str) -> Option<PairRemark> {
     let pair = find_pair(find_processor(source)?, find_processor(target)?)?;
     let word = if pair.status == hotswap_compat::PairStatus::Validated { "" } else { ", experimental" };
     Some(PairRemark { status: pair.status.to_string(), remark: word })
@@ -219,7 +219,7 @@ fn detail(target: &str, fate: &TargetResult) -> Value {
         TargetResult::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
         TargetResult::Made { source, route, entries, code, left_out } => {
             let left_out: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
-            let status = status(source, target).map(|pair| pair.status);
+            let status = remark_of_pair(source, target).map(|pair| pair.status);
             let how = "made";
             json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code, "left_out": left_out })
         }

@@ -28,7 +28,7 @@ pub(super) struct ObjectReport {
 
 impl ObjectReport {
     /// An object that is for the target already.
-    pub(super) fn there(source: TargetId) -> Self {
+    pub(super) fn already_valid(source: TargetId) -> Self {
         let (place, source) = (String::new(), source.to_string());
         Self { place, state: "there", source, record: None, refused: Vec::new() }
     }
