@@ -128,7 +128,7 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ),
     (
         "ggml-hip as a whole",
-        "144 units, of which 139 have device code, built, linked and run by hand and not by this task: 278 of 278 code objects equal clang's, in 0.68 of its time for two GPUs; `hotswap verify --require gfx1030,gfx1031` passes; 20 operators (products of f16 and four quantised types, attention, softmax, norm, rope) give the same values on emulated gfx1030 and gfx1031, where `hotswap serve` serves rocBLAS",
+        "144 units, of which 139 have device code, built, linked and run by hand and not by this task: 278 of 278 code objects equal clang's, in 0.68 of its time for two GPUs; `hotswap verify --require gfx1030,gfx1031 FILE` passes; 20 operators (products of f16 and four quantised types, attention, softmax, norm, rope) give the same values on emulated gfx1030 and gfx1031, where `hotswap serve` serves rocBLAS",
     ),
     ("ginkgo, RAJA, AMReX", "Debian has no source packages of them"),
     ("bitsandbytes", "the newest sources on PyPI are those of 0.42.0, and have no device code"),
