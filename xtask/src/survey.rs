@@ -54,37 +54,6 @@ const PACKAGES: &[Package] = &[
     wheel("bitsandbytes", "0.50.2", "3.12"),
 ];
 
-/// The requested targets. The source is the best that each fat binary has.
-const TARGETS: &[&str] = &[
-    "gfx902",
-    "gfx909",
-    "gfx90c",
-    "gfx9-generic",
-    "gfx1011",
-    "gfx1012",
-    "gfx1013",
-    "gfx10-1-generic",
-    "gfx1031",
-    "gfx1032",
-    "gfx1033",
-    "gfx1034",
-    "gfx1035",
-    "gfx1036",
-    "gfx10-3-generic",
-    "gfx1100",
-    "gfx1101",
-    "gfx1102",
-    "gfx1103",
-    "gfx11-generic",
-    "gfx1150",
-    "gfx1151",
-    "gfx1152",
-    "gfx1153",
-    "gfx1200",
-    "gfx1201",
-    "gfx12-generic",
-];
-
 /// The path of the table.
 const PAGE: &str = "docs/names-survey.md";
 
@@ -106,11 +75,12 @@ are the best in each fat binary; a target is right only if it is right in all fa
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let hotswap = options.hotswap.clone().map_or_else(build, Ok)?;
+    let targets = validated_targets(&hotswap)?.join(",");
     let packages = Packages::open()?;
     let wanted = |package: &&Package| options.filter.as_ref().is_none_or(|part| package.name.contains(part.as_str()));
     let mut page = INTRODUCTION.to_owned();
     for package in PACKAGES.iter().filter(wanted) {
-        let rows = judge(&packages, package, &hotswap);
+        let rows = judge(&packages, package, &hotswap, &targets);
         print!("{rows}");
         page += &rows;
         if options.forget {
@@ -130,8 +100,24 @@ fn build() -> Outcome<PathBuf> {
     Ok(paths::target().join("release/hotswap"))
 }
 
+/// The targets of validated pairs, by the table of the program that is asked: a pair that is new there is surveyed. The
+/// source is the best that each fat binary has.
+fn validated_targets(hotswap: &Path) -> Outcome<Vec<String>> {
+    let mut command = Command::new(hotswap);
+    let output = command.args(["compat", "--matrix", "--format", "json"]).output().during("start", hotswap)?;
+    let matrix: Value = serde_json::from_slice(&output.stdout).during("read the pairs of", hotswap)?;
+    let mut targets = Vec::new();
+    for pair in matrix["pairs"].as_array().into_iter().flatten() {
+        let target = pair["target"].as_str().unwrap_or_default();
+        if pair["pair"]["status"] == "validated" && !targets.iter().any(|known| known == target) {
+            targets.push(target.to_owned());
+        }
+    }
+    if targets.is_empty() { fail(format!("{} names no validated pair", hotswap.display())) } else { Ok(targets) }
+}
+
 /// The rows of a package.
-fn judge(packages: &Packages, package: &Package, hotswap: &Path) -> String {
+fn judge(packages: &Packages, package: &Package, hotswap: &Path, targets: &str) -> String {
     let unpacked = match packages.get(package) {
         Ok(unpacked) => unpacked,
         Err(failure) => {
@@ -144,7 +130,7 @@ fn judge(packages: &Packages, package: &Package, hotswap: &Path) -> String {
     let mut rows: BTreeMap<String, (String, usize)> = BTreeMap::new();
     for (path, _) in files.iter().filter(|(path, size)| *size > 0 && is_elf(path)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match ask(hotswap, path) {
+        match ask(hotswap, path, targets) {
             Ok(Some(row)) => {
                 // Files of one kernel each, by the hundred, are one row.
                 let same = rows.entry(row).or_insert((name, 0));
@@ -185,9 +171,9 @@ fn cell(text: &str) -> String {
 }
 
 /// The last columns of a file's row; none for a file without fat binaries.
-fn ask(hotswap: &Path, file: &Path) -> Outcome<Option<String>> {
+fn ask(hotswap: &Path, file: &Path, targets: &str) -> Outcome<Option<String>> {
     let mut command = Command::new(hotswap);
-    command.arg("retarget").arg(file).args(["--to", &TARGETS.join(","), "--policy", "keep", "--dry-run"]);
+    command.arg("retarget").arg(file).args(["--to", targets, "--policy", "keep", "--dry-run"]);
     let output = command.args(["--format", "json"]).output().during("start", hotswap)?;
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -308,8 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_and_targets_are_named_once() {
+    fn packages_are_named_once() {
         assert!((1..PACKAGES.len()).all(|place| !PACKAGES[..place].contains(&PACKAGES[place])));
-        assert!((1..TARGETS.len()).all(|place| !TARGETS[..place].contains(&TARGETS[place])));
     }
 }

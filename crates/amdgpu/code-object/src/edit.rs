@@ -68,7 +68,7 @@ impl<'o, 'a> ObjectEdit<'o, 'a> {
     /// [`codes::NOT_SAFE`] where something may be the constant without proof; the copy is unchanged then.
     pub fn set_isa_version(&mut self, target: &Processor) -> Result<usize, Diagnostic> {
         let places = isa_version::find_constants(self.object, target)?;
-        let number = target.isa_version().unwrap_or_default();
+        let number = target.isa_version.unwrap_or_default();
         self.isa_versions = places.into_iter().map(|at| NewWord { at, value: number }).collect();
         Ok(self.isa_versions.len())
     }

@@ -46,7 +46,7 @@ fn is_constant(name: &str) -> bool {
 /// `NOT_SAFE`, with the offset: see the module.
 pub(crate) fn find_constants(object: &CodeObject<'_>, target: &Processor) -> Result<Vec<usize>, Diagnostic> {
     let source = object.target_id().processor;
-    let (own, wanted) = (source.isa_version(), target.isa_version());
+    let (own, wanted) = (source.isa_version, target.isa_version);
     if own == wanted {
         return Ok(Vec::new());
     }

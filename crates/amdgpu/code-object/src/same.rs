@@ -266,7 +266,7 @@ fn isa_version_words(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<R
 }
 
 fn object_isa_version(object: &CodeObject<'_>) -> Option<u32> {
-    object.target_id().processor.isa_version()
+    object.target_id().processor.isa_version
 }
 
 fn record_isa_version_range(

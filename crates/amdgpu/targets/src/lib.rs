@@ -11,12 +11,12 @@
 
 mod capability;
 mod compilers;
-mod device_library;
 mod flags;
 mod hardware;
 mod limits;
 mod processor;
 mod products;
+mod selection;
 mod table;
 mod target_id;
 
@@ -29,5 +29,6 @@ pub use products::{
     AmbiguousProduct, GpuProduct, PRODUCTS, describe_unknown, products_of, resolve_or_refuse, resolve_processor,
     suggest_processor,
 };
+pub use selection::{Selection, selected_count, selected_names};
 pub use table::PROCESSORS;
 pub use target_id::{FeatureSettings, TargetError, TargetId};

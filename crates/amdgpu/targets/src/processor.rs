@@ -12,6 +12,9 @@ pub struct Processor {
     pub subarch: &'static str,
     /// `EF_AMDGPU_MACH`, bits 0 to 7 of `e_flags`.
     pub mach: u8,
+    /// Its number in ROCm's device library, the constant `__oclc_ISA_version`; `None` where the library lacks a file
+    /// for it, so that no code for it has the constant.
+    pub isa_version: Option<u32>,
     /// One processor or a generic target.
     pub kind: ProcessorKind,
     pub family: IsaFamily,

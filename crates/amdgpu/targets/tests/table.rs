@@ -43,6 +43,18 @@ fn siblings_agree_in_everything_that_a_label_does_not_hold() {
     }
 }
 
+/// A sibling that a generic target does not list would lose the code that it has for the others.
+#[test]
+fn siblings_are_covered_by_the_same_generic_targets() {
+    for generic in PROCESSORS.iter().filter(|p| p.is_generic()) {
+        for first in generic.covers.iter().filter_map(|name| find_processor(name)) {
+            for sibling in PROCESSORS.iter().filter(|p| p.group.is_some() && p.group == first.group) {
+                assert!(generic.covers(sibling), "{generic} covers {first} and not its sibling {sibling}");
+            }
+        }
+    }
+}
+
 #[test]
 fn limits_fit_the_wave_sizes_and_each_other() {
     for processor in PROCESSORS {

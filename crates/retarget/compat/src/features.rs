@@ -10,7 +10,9 @@
 //! assembly, the code object version of generic targets).
 
 use crate::Check;
-use hotswap_targets::{Processor, Support, Vgprs, find_processor};
+use hotswap_targets::IsaFamily::{Rdna1, Rdna3, Rdna35, Vega};
+use hotswap_targets::Selection::{Family, Group, Named};
+use hotswap_targets::{Processor, Support, Vgprs, find_processor, processors};
 use std::collections::BTreeSet;
 
 /// The consequence of a feature for a pair of which one member has it.
@@ -72,31 +74,18 @@ const fn within(feature: Feature, name: &'static str) -> Feature {
     Feature { within: Some(name), ..feature }
 }
 
-const RDNA1: &[&str] = &["gfx1010", "gfx1011", "gfx1012", "gfx1013", "gfx10-1-generic"];
-const RDNA2: &[&str] =
-    &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx10-3-generic"];
-const DOTS_GFX10: &[&str] = &[
-    "gfx1011",
-    "gfx1012",
-    "gfx1030",
-    "gfx1031",
-    "gfx1032",
-    "gfx1033",
-    "gfx1034",
-    "gfx1035",
-    "gfx1036",
-    "gfx10-3-generic",
-];
-const BVH: &[&str] =
-    &["gfx1013", "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx10-3-generic"];
-const GFX110: &[&str] = &["gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx11-generic"];
-const GFX115: &[&str] = &["gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154"];
+const RDNA1: &[&str] = processors![Family(Rdna1), Named("gfx10-1-generic")];
+const RDNA2: &[&str] = processors![Group("gfx1030"), Named("gfx10-3-generic")];
+const DOTS_GFX10: &[&str] = processors![Group("gfx1011"), Group("gfx1030"), Named("gfx10-3-generic")];
+const BVH: &[&str] = processors![Named("gfx1013"), Group("gfx1030"), Named("gfx10-3-generic")];
+const GFX110: &[&str] = processors![Family(Rdna3), Named("gfx11-generic")];
+const GFX115: &[&str] = processors![Family(Rdna35)];
 
 /// Every difference within the families of [`crate::matrix`].
 #[rustfmt::skip]
 pub static FEATURES: &[Feature] = &[
     // GFX9
-    instructions(&["mad-mix-insts"], &["gfx900", "gfx902", "gfx909", "gfx90c"], "v_mad_mix_f32, v_mad_mixlo_f16 and v_mad_mixhi_f16, with the encodings of v_fma_mix_*"),
+    instructions(&["mad-mix-insts"], processors![Group("gfx900")], "v_mad_mix_f32, v_mad_mixlo_f16 and v_mad_mixhi_f16, with the encodings of v_fma_mix_*"),
     instructions(&["fma-mix-insts"], &["gfx904", "gfx906", "gfx908", "gfx90a"], "v_fma_mix_f32, v_fma_mixlo_f16 and v_fma_mixhi_f16, with the encodings of v_mad_mix_*"),
     instructions(&["dl-insts"], &["gfx906", "gfx908", "gfx90a"], "v_fmac_f32 and v_xnor_b32"),
     instructions(&["dot1-insts", "dot2-insts", "dot7-insts", "dot10-insts"], &["gfx906", "gfx908", "gfx90a"], "v_dot2_*, v_dot4_* and v_dot8_*"),
@@ -105,7 +94,7 @@ pub static FEATURES: &[Feature] = &[
     instructions(&["atomic-fadd-no-rtn-insts"], &["gfx908", "gfx90a"], "buffer and global atomic addition of f32"),
     instructions(&["atomic-buffer-global-pk-add-f16-no-rtn-insts"], &["gfx908"], "buffer and global atomic addition of packed f16"),
     hazard(&["sramecc-support"], &["gfx906", "gfx908", "gfx90a"], Check::D16Loads, "SRAMECC, with which 16-bit (D16) loads do not preserve the other half of their register"),
-    hazard(&["image-gather4-d16-bug"], &["gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c", "gfx9-generic"], Check::ImageSampling, "image_gather4 with 16-bit results is broken"),
+    hazard(&["image-gather4-d16-bug"], processors![Family(Vega), Named("gfx908"), Named("gfx9-generic")], Check::ImageSampling, "image_gather4 with 16-bit results is broken"),
     within(workaround(&["mfma-inline-literal-bug"], &["gfx908"], "MFMA cannot take an inline constant as its third source"), "mai-insts"),
     setup(&["gfx90a-insts", "packed-tid", "vgpr-align2", "kernarg-preload"], &["gfx90a"], "even-aligned register tuples, packed work-item IDs, another kernel descriptor; v_mul_legacy_f32 decodes as v_fmac_f64"),
     // GFX9.4
@@ -122,7 +111,7 @@ pub static FEATURES: &[Feature] = &[
     workaround(&["lds-branch-vmem-war-hazard", "lds-misaligned-bug", "nsa-clause-bug", "nsa-to-vmem-bug", "offset-3f-bug", "flat-segment-offset-bug", "inst-fwd-prefetch-bug", "negative-unaligned-scratch-offset-bug", "smem-to-vector-write-hazard", "vcmpx-exec-war-hazard", "vcmpx-permlane-hazard", "vmem-to-scalar-write-hazard"], RDNA1, "twelve bugs and hazards of RDNA 1"),
     // GFX11
     instructions(&["salu-float", "dpp-src1-sgpr"], GFX115, "scalar floating-point instructions, and scalar second operands of DPP"),
-    hazard(&["required-export-priority"], &["gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154", "gfx11-generic"], Check::Exports, "exports need s_setprio around them"),
+    hazard(&["required-export-priority"], processors![Family(Rdna35), Named("gfx11-generic")], Check::Exports, "exports need s_setprio around them"),
     hazard(&["point-sample-accel"], &["gfx1150", "gfx1151", "gfx1152"], Check::ImageSampling, "point sampling is accelerated, returns out of order and needs waits"),
     hazard(&["user-sgpr-init16-bug"], &["gfx1100", "gfx1102", "gfx11-generic"], Check::UserSgprs16, "in wave32 at least 16 scalar registers must be set up"),
     hazard(&["mad-intra-fwd-bug", "valu-trans-use-hazard", "msaa-load-dst-sel-bug", "priv-enabled-trap2-nop-bug"], GFX110, Check::Hazards, "results of v_mad_u64_u32 and of transcendental instructions are forwarded wrongly, and two bugs more"),

@@ -19,7 +19,9 @@ use crate::Check::{
     UserSgprs16, VgprFit,
 };
 use MatrixVerdict::{Conditional, Identical, Rewrite, Unsafe};
-use hotswap_targets::Processor;
+use hotswap_targets::IsaFamily::{Gfx117, Rdna1, Vega};
+use hotswap_targets::Selection::{Family, Group, Named};
+use hotswap_targets::{Processor, processors};
 
 /// The verdict of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,19 +56,18 @@ const fn row(
     MatrixRow { sources, targets, answer, evidence }
 }
 
-const GFX900: &[&str] = &["gfx900", "gfx902", "gfx909", "gfx90c"];
-const VEGA: &[&str] = &["gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c"];
-const GFX9_AND_GENERIC: &[&str] =
-    &["gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c", "gfx9-generic"];
-const GFX1010: &[&str] = &["gfx1010", "gfx1013"];
-const GFX1011: &[&str] = &["gfx1011", "gfx1012"];
-const RDNA1: &[&str] = &["gfx1010", "gfx1011", "gfx1012", "gfx1013"];
-const RDNA1_AND_GENERIC: &[&str] = &["gfx1010", "gfx1011", "gfx1012", "gfx1013", "gfx10-1-generic"];
-const RDNA2: &[&str] = &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
+const GFX900: &[&str] = processors![Group("gfx900")];
+const VEGA: &[&str] = processors![Family(Vega), Named("gfx908")];
+const GFX9_AND_GENERIC: &[&str] = processors![Family(Vega), Named("gfx908"), Named("gfx9-generic")];
+const GFX1010: &[&str] = processors![Group("gfx1010")];
+const GFX1011: &[&str] = processors![Group("gfx1011")];
+const RDNA1: &[&str] = processors![Family(Rdna1)];
+const RDNA1_AND_GENERIC: &[&str] = processors![Family(Rdna1), Named("gfx10-1-generic")];
+const RDNA2: &[&str] = processors![Group("gfx1030")];
 /// RDNA 3.5 with 1024 vector registers.
-const SMALL35: &[&str] = &["gfx1150", "gfx1152", "gfx1153", "gfx1154"];
-const GFX117: &[&str] = &["gfx1170", "gfx1171", "gfx1172"];
-const RDNA4: &[&str] = &["gfx1200", "gfx1201"];
+const SMALL35: &[&str] = processors![Group("gfx1150"), Named("gfx1154")];
+const GFX117: &[&str] = processors![Family(Gfx117)];
+const RDNA4: &[&str] = processors![Group("gfx1200")];
 
 const BYTES: &str = "the objects of clang 22, 23 and 24 are equal byte for byte once the name is changed; LLVM's feature lists are equal";
 const BVH: &str = "the objects of clang 22, 23 and 24 are equal byte for byte once the name is changed; gfx1013 has ray tracing instructions besides";
@@ -112,7 +113,7 @@ pub const MATRIX: &[MatrixRow] = &[
     row(&["gfx906"], &["gfx904"], Conditional(&[Features, SameInstructions]), RARELY),
     row(&["gfx906"], &["gfx908"], Conditional(&[SameInstructions]), SUBSET),
     row(&["gfx908"], &["gfx906"], Conditional(&[SameInstructions]), NO_MFMA),
-    row(&["gfx908"], &["gfx900", "gfx902", "gfx904", "gfx909", "gfx90c"], Conditional(&[Features, SameInstructions]), NO_MFMA),
+    row(&["gfx908"], processors![Group("gfx900"), Named("gfx904")], Conditional(&[Features, SameInstructions]), NO_MFMA),
     row(GFX900, &["gfx9-generic"], Conditional(&[CodeObjectVersion, SameInstructions, D16Loads]), TEXT),
     row(&["gfx904"], &["gfx9-generic"], Conditional(&[CodeObjectVersion, SameInstructions, D16Loads]), MIX),
     row(&["gfx906"], &["gfx9-generic"], Conditional(&[CodeObjectVersion, Features, SameInstructions]), RARELY),

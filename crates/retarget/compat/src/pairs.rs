@@ -11,7 +11,9 @@
 //! Absent on purpose: how code is changed (`hotswap-adapt`), which route serves a request ([`crate::route`]).
 
 use PairStatus::{Experimental, Validated};
-use hotswap_targets::Processor;
+use hotswap_targets::IsaFamily::{Gfx117, Rdna1, Rdna35};
+use hotswap_targets::Selection::{Family, Group, Named};
+use hotswap_targets::{Processor, processors};
 use std::fmt;
 
 /// The conversion that makes the target's code object.
@@ -85,17 +87,17 @@ const fn experimental(sources: &'static [&'static str], targets: &'static [&'sta
     PairRow { sources, targets, strategy: Strategy::Relabel, status: Experimental, evidence: MODEL, since: "0.1.0" }
 }
 
-const GFX900: &[&str] = &["gfx900", "gfx902", "gfx909", "gfx90c"];
-const RDNA1: &[&str] = &["gfx1010", "gfx1011", "gfx1012", "gfx1013"];
-const GFX1010: &[&str] = &["gfx1010", "gfx1013"];
-const GFX1011: &[&str] = &["gfx1011", "gfx1012"];
-const RDNA2: &[&str] = &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
+const GFX900: &[&str] = processors![Group("gfx900")];
+const RDNA1: &[&str] = processors![Family(Rdna1)];
+const GFX1010: &[&str] = processors![Group("gfx1010")];
+const GFX1011: &[&str] = processors![Group("gfx1011")];
+const RDNA2: &[&str] = processors![Group("gfx1030")];
 /// In the order of preference as a source: the most workarounds and the fewest registers first.
 const RDNA3: &[&str] = &["gfx1102", "gfx1103", "gfx1101", "gfx1100"];
-const RDNA35: &[&str] = &["gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154"];
-const GFX1150: &[&str] = &["gfx1150", "gfx1152", "gfx1153"];
-const GFX117: &[&str] = &["gfx1170", "gfx1171", "gfx1172"];
-const RDNA4: &[&str] = &["gfx1200", "gfx1201"];
+const RDNA35: &[&str] = processors![Family(Rdna35)];
+const GFX1150: &[&str] = processors![Group("gfx1150")];
+const GFX117: &[&str] = processors![Family(Gfx117)];
+const RDNA4: &[&str] = processors![Group("gfx1200")];
 
 /// A processor is not paired with itself: a row with the same list twice means all others.
 #[rustfmt::skip]
@@ -136,8 +138,10 @@ const ROWS: &[PairRow] = &[
     experimental(GFX900, &["gfx904", "gfx906", "gfx908"]),
     experimental(&["gfx904"], GFX900),
     experimental(&["gfx904"], &["gfx906", "gfx908", "gfx9-generic"]),
-    experimental(&["gfx906"], &["gfx908", "gfx904", "gfx900", "gfx902", "gfx909", "gfx90c", "gfx9-generic"]),
-    experimental(&["gfx908"], &["gfx906", "gfx904", "gfx900", "gfx902", "gfx909", "gfx90c", "gfx9-generic"]),
+    experimental(&["gfx906"], &["gfx908", "gfx904"]),
+    experimental(&["gfx906"], processors![Group("gfx900"), Named("gfx9-generic")]),
+    experimental(&["gfx908"], &["gfx906", "gfx904"]),
+    experimental(&["gfx908"], processors![Group("gfx900"), Named("gfx9-generic")]),
     experimental(&["gfx950"], &["gfx9-4-generic", "gfx942"]),
     experimental(RDNA1, RDNA2),
     experimental(RDNA1, &["gfx10-3-generic"]),

@@ -133,10 +133,10 @@ fn the_device_library_answers_the_same_for_the_members_of_a_validated_pair() {
     for (name, number) in numbers.lines().filter_map(|line| line.split_once(' ')) {
         let name = name.replace("oclc_isa_version_", "gfx");
         let known = find_processor(&name).unwrap_or_else(|| panic!("the library has {name}"));
-        assert_eq!(known.isa_version().map(|known| known.to_string()).as_deref(), Some(number), "{name}");
+        assert_eq!(known.isa_version.map(|known| known.to_string()).as_deref(), Some(number), "{name}");
         count += 1;
     }
-    let of_table = PROCESSORS.iter().filter(|processor| processor.isa_version().is_some()).count();
+    let of_table = PROCESSORS.iter().filter(|processor| processor.isa_version.is_some()).count();
     assert!(count > 40 && count <= of_table, "{count} numbers, {of_table} in the table");
     let asked = questions(&String::from_utf8(bench.read("library.ll")).unwrap()).unwrap_or_else(|what| {
         panic!("the library does more than compare: {what}");
@@ -146,7 +146,7 @@ fn the_device_library_answers_the_same_for_the_members_of_a_validated_pair() {
         all_pairs().filter(|pair| (pair.status, pair.strategy) == (PairStatus::Validated, Strategy::Relabel));
     let (mut functions, mut processors) = (BTreeSet::new(), BTreeSet::new());
     for pair in validated {
-        let [one, other] = [pair.source, pair.target].map(|name| find_processor(name).unwrap().isa_version().unwrap());
+        let [one, other] = [pair.source, pair.target].map(|name| find_processor(name).unwrap().isa_version.unwrap());
         for (function, questions) in &asked {
             if questions.iter().any(|question| answer(question, one) != answer(question, other)) {
                 functions.insert(function.as_str());
