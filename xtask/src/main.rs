@@ -27,6 +27,7 @@ mod demo;
 mod disk;
 mod dist;
 mod documents;
+mod exhaustive;
 mod extras;
 mod fresh;
 mod fuzz;

@@ -42,7 +42,7 @@ const ROWS: &[FigureRow] = &[
     row("crates/amdgpu/isa-tables", 0, 2, 12),
     row("crates/amdgpu/program", 0, 28, 0),
     row("crates/amdgpu/semantics", 3, 24, 20),
-    row("crates/amdgpu/targets", 1, 2, 1),
+    row("crates/amdgpu/targets", 1, 1, 1),
     row("crates/base/files", 1, 0, 0),
     row("crates/base/plan", 0, 0, 0),
     row("crates/base/report", 0, 0, 4),

@@ -5,8 +5,8 @@
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
 use crate::{
-    architecture, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry, sources,
-    started_programs, style_figures, walk,
+    architecture, exhaustive, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry,
+    sources, started_programs, style_figures, walk,
 };
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
@@ -68,6 +68,7 @@ pub(crate) fn check() -> Outcome {
         if let Ok(text) = String::from_utf8(fs::read(&path).during("read", &path)?) {
             check_text(&name, &text, &mut complaints);
             check_words(&name, &text, &retired, &mut complaints);
+            complaints.extend(exhaustive::complaint(&name, &text));
             styles.add(&name, &text);
             if is_product(&name) {
                 types.add(&name, &text);

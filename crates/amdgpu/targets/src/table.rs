@@ -20,6 +20,7 @@ type Features = (Support, Support);
 /// ROCm's device library has no file for the processor.
 const NO_FILE: u32 = 0;
 
+#[expect(clippy::too_many_arguments, reason = "columns of a table")]
 const fn native_row(
     name: &'static str,
     subarch: &'static str,

@@ -1,10 +1,13 @@
 //! The forms of containers: how bytes begin, where a container ends, and what is in it.
 //!
 //! A form is one file with its implementation of [`ContainerFormat`], and one row of `contents::FORMATS`. The search for containers
-//! ([`crate::open`]) knows no form; commands ask properties of [`ContainerForm`].
+//! ([`crate::find_containers`]) knows no form; commands ask properties of [`ContainerForm`], or match over all forms: a
+//! form that is new stops the compiler wherever something must be decided about it.
 //!
 //! Absent on purpose: what containers are found in (archives, sections: `contents`), and writing, which differs in what
 //! can be changed at all ([`crate::Bundle`], [`crate::OffloadBinary`], [`crate::with_record`]).
+
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use crate::bundle::HashState;
 use crate::bytes::EntryBytes;
@@ -33,13 +36,37 @@ impl ContainerForm {
     /// Whether it is an offload bundle, plain or compressed: entries can be added, changed and removed.
     #[must_use]
     pub fn is_bundle(self) -> bool {
-        matches!(self, Self::Bundle | Self::CompressedBundle(_))
+        match self {
+            Self::Bundle | Self::CompressedBundle(_) => true,
+            Self::OffloadBinary(_) | Self::ObjectVariant | Self::KernelArchive | Self::Bare => false,
+        }
+    }
+
+    /// Whether code for further GPUs can be added to it.
+    #[must_use]
+    pub fn takes_targets(self) -> bool {
+        match self {
+            Self::Bundle | Self::CompressedBundle(_) | Self::KernelArchive => true,
+            Self::OffloadBinary(_) | Self::ObjectVariant | Self::Bare => false,
+        }
+    }
+
+    /// Whether its code has a place of its own in the file, and no entry that can be removed.
+    #[must_use]
+    pub fn is_without_entries(self) -> bool {
+        match self {
+            Self::ObjectVariant | Self::Bare => true,
+            Self::Bundle | Self::CompressedBundle(_) | Self::OffloadBinary(_) | Self::KernelArchive => false,
+        }
     }
 
     /// Whether it is compressed as a bundle.
     #[must_use]
     pub fn is_compressed_bundle(self) -> bool {
-        matches!(self, Self::CompressedBundle(_))
+        match self {
+            Self::CompressedBundle(_) => true,
+            Self::Bundle | Self::OffloadBinary(_) | Self::ObjectVariant | Self::KernelArchive | Self::Bare => false,
+        }
     }
 }
 

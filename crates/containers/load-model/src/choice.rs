@@ -6,6 +6,8 @@
 //! HIP requests the device's target ID, the generic target with the same features, and SPIR-V, and takes the first request
 //! that has an entry. An entry fits a request of its processor if every feature that the entry states has that setting.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use crate::container::{LoadableContainer, LoadableEntry};
 use crate::generics::{self, HipVersion};
 use hotswap_bundle::{ContainerForm, TABLE_LIMIT};
@@ -97,7 +99,10 @@ impl LoadableContainer {
                 Some(LoadFailure::CompressedVersion(version))
             }
             ContainerForm::OffloadBinary(_) | ContainerForm::ObjectVariant => Some(LoadFailure::NotLoadable(self.form)),
-            _ => None,
+            ContainerForm::Bundle
+            | ContainerForm::CompressedBundle(_)
+            | ContainerForm::KernelArchive
+            | ContainerForm::Bare => None,
         }
     }
 }

@@ -36,6 +36,7 @@ fn check_binary(binary: &OffloadBinary<'_>, judge: JudgeInner, depth: usize) -> 
 }
 
 /// The containers in the bytes of an image.
+#[deny(clippy::wildcard_enum_match_arm)]
 fn check_nested(image: &[u8], judge: JudgeInner, depth: usize) -> Vec<Diagnostic> {
     let contents = hotswap_bundle::find_containers(image);
     let mut problems = contents.problems;
@@ -45,7 +46,11 @@ fn check_nested(image: &[u8], judge: JudgeInner, depth: usize) -> Vec<Diagnostic
                 Ok((inner, _)) => problems.extend(check_binary(&inner, judge, depth)),
                 Err(error) => problems.push(error.in_entry(found.place.to_string())),
             },
-            _ => problems.extend(judge(found)),
+            ContainerForm::Bundle
+            | ContainerForm::CompressedBundle(_)
+            | ContainerForm::ObjectVariant
+            | ContainerForm::KernelArchive
+            | ContainerForm::Bare => problems.extend(judge(found)),
         }
     }
     problems

@@ -96,7 +96,7 @@ pub fn targets_of(found: &FoundContainer<'_>) -> Result<Vec<TargetId>, Diagnosti
         let (code, _) = hotswap_bundle::split_record(found.bytes)?;
         return Ok(vec![CodeObject::parse(code)?.target_id()]);
     }
-    if !found.form.is_bundle() && found.form != ContainerForm::KernelArchive {
+    if !found.form.takes_targets() {
         return Ok(Vec::new());
     }
     if let Some(table) = found.table()? {

@@ -249,6 +249,7 @@ impl RetargetArguments {
     }
 
     /// Does what `--to` asks for.
+    #[deny(clippy::wildcard_enum_match_arm)]
     fn serve(&self, request: &RetargetRequest, paths: &RetargetPaths<'_>) -> Result<RetargetedFile, Diagnostic> {
         let other_names = accepted::warn_of_other_names(paths.file, paths.output, self.in_place.placement())?;
         let bytes = hotswap_files::open_to_change(paths.file, paths.output)?;
@@ -263,7 +264,7 @@ impl RetargetArguments {
         let host = host_part(&bytes, &containers);
         let work: HandledFile<'_, TargetResults> = job
             .work(containers, &|_, found| match found.form {
-                form if form.is_bundle() => {
+                ContainerForm::Bundle | ContainerForm::CompressedBundle(_) => {
                     let made = hotswap_pipeline::retarget(found.bytes, request, &host)?;
                     let mut said = made.fates;
                     if !said.iter().any(|(target, _)| request.targets.contains(target)) {
@@ -278,7 +279,7 @@ impl RetargetArguments {
                     keep_source(found.bytes, request)
                 }
                 ContainerForm::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, request),
-                _ => {
+                ContainerForm::OffloadBinary(_) | ContainerForm::ObjectVariant | ContainerForm::Bare => {
                     let said = unsuited::unsuited_results(found, &request.targets, &bytes)?;
                     Ok(ContainerResult { new: None, expected: None, said })
                 }

@@ -4,7 +4,7 @@
 //! code, or code without its index, is of no use.
 
 use crate::work::unsuited;
-use hotswap_bundle::{ContainerForm, FoundContainer};
+use hotswap_bundle::FoundContainer;
 use hotswap_load_model::archive_reference::ArchiveReference;
 use hotswap_packages::{MemberChange, PackageFormat, PackageMember};
 use hotswap_report::{Diagnostic, codes};
@@ -74,7 +74,7 @@ pub(crate) fn is_fixed(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
 }
 
 fn is_fixed_container(found: &FoundContainer<'_>, input: &hotswap_files::InputFile) -> bool {
-    matches!(found.form, ContainerForm::Bare | ContainerForm::ObjectVariant) || unsuited::is_fixed(found, input)
+    found.form.is_without_entries() || unsuited::is_fixed(found, input)
 }
 
 /// The size of a package.

@@ -6,6 +6,8 @@
 //! Absent on purpose: containers without device code for AMD GPUs, where there is nothing to do; in linked files,
 //! unlinked device code, which is never loaded.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use crate::work::inventory;
 use hotswap_bundle::{ContainerForm, ContainerImage, EntryId, FoundContainer, ImageKind, OffloadKind, linked};
 use hotswap_code_object::CodeObject;

@@ -1,5 +1,7 @@
 //! A container that can be changed: a bundle or an OffloadBinary.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use super::record;
 use super::same_kernels::check_kernels;
 use hotswap_bundle::{
@@ -118,11 +120,13 @@ fn sized_ids(content: &OpenedContent<'_>) -> Vec<EntrySize> {
 impl<'a> OpenedContainer<'a> {
     pub(super) fn read(found: &FoundContainer<'a>) -> Result<Self, Diagnostic> {
         let content = match found.form {
-            form if form.is_bundle() => OpenedContent::Bundle(parse(found.bytes)?.0),
+            ContainerForm::Bundle | ContainerForm::CompressedBundle(_) => OpenedContent::Bundle(parse(found.bytes)?.0),
             ContainerForm::OffloadBinary(_) => OpenedContent::Offload(OffloadBinary::parse(found.bytes)?.0, false),
             ContainerForm::KernelArchive => OpenedContent::Bundle(KernelArchive::bundle_of(found)?),
             ContainerForm::Bare => return Err(no_place("a code object is no container")),
-            _ => return Err(no_place("device code in sections of its own (relocatable, old driver)")),
+            ContainerForm::ObjectVariant => {
+                return Err(no_place("device code in sections of its own (relocatable, old driver)"));
+            }
         };
         let entries = sized_ids(&content);
         let before = entries.iter().map(|(id, _)| id.clone()).collect();

@@ -16,7 +16,7 @@ use super::other_source::{self, OtherFiles};
 use crate::work::containers::{ContainerResult, FileJob, HandledFile, PACKED, host_part, threads};
 use crate::work::unsuited::NamedResult;
 use crate::work::{accepted, unsuited};
-use hotswap_bundle::{Compression, ContainerForm, FileRope, FoundContainer};
+use hotswap_bundle::{Compression, FileRope, FoundContainer};
 use hotswap_code_object::is_code_object;
 use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::{Disagreement, HostPart};
@@ -276,8 +276,7 @@ impl FileMaker {
     ) -> Result<ContainerResult<'a, Reasons>, Diagnostic> {
         let content = &action.content;
         let wanted = content.wanted_targets();
-        let is_archived = found.form == ContainerForm::KernelArchive;
-        if !is_archived && !found.form.is_bundle() {
+        if !found.form.takes_targets() {
             let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
             let fates = unsuited::unsuited_results(found, &targets, file)?;
             return Ok(unchanged_container(fates.iter().flat_map(|(_, fate)| refusals(fate)).collect()));
@@ -291,7 +290,7 @@ impl FileMaker {
         if let OutputContent::Alone(wanted) = content {
             request.drop = vec![wanted.source.parse::<TargetId>()?];
         }
-        if is_archived {
+        if !found.form.is_bundle() {
             let (new, fates) = hotswap_pipeline::retarget_archived(found, &request)?;
             let said = fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
             return Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said });

@@ -124,6 +124,7 @@ impl RequiredCode {
 }
 
 /// The groups of a file, in its order. Containers that cannot be read are reported by the other checks.
+#[deny(clippy::wildcard_enum_match_arm)]
 fn read_groups(contents: &FoundContents<'_>) -> Vec<CodeGroup> {
     let mut groups: Vec<CodeGroup> = Vec::new();
     inventory::visit(contents, |container| {
