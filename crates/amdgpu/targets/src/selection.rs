@@ -107,16 +107,15 @@ macro_rules! processors {
 #[cfg(test)]
 mod tests {
     use super::Selection::{Family, Group, Named};
-    use crate::IsaFamily::{Cdna3, Rdna2};
+    use crate::IsaFamily::Cdna3;
 
     const SIBLINGS: &[&str] = processors![Named("gfx908"), Group("gfx900")];
-    const FAMILIES: &[&str] = processors![Family(Cdna3), Family(Rdna2), Named("gfx10-3-generic")];
+    const FAMILIES: &[&str] = processors![Named("gfx10-3-generic"), Family(Cdna3)];
 
     #[test]
     fn lists_follow_from_the_columns_in_the_order_of_the_table() {
         assert_eq!(SIBLINGS, ["gfx900", "gfx902", "gfx908", "gfx909", "gfx90c"]);
-        assert_eq!(FAMILIES[..2], ["gfx942", "gfx1030"]);
-        assert_eq!((FAMILIES.len(), FAMILIES.last()), (9, Some(&"gfx10-3-generic")));
+        assert_eq!(FAMILIES, ["gfx942", "gfx10-3-generic"]);
     }
 
     #[test]

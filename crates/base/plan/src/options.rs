@@ -374,22 +374,64 @@ mod tests {
         assert!(PLAN_OPTIONS.iter().all(|option| option.argument.ends_with('=')));
     }
 
+    /// A field without a row could not be set, and would be missing in the plan's text, its hash and every tool.
+    #[test]
+    fn every_field_has_a_row() {
+        let (mut plan, nothing) = (Plan::default(), Plan::default());
+        for option in PLAN_OPTIONS {
+            for word in words_of(option) {
+                (option.set)(&mut plan, word).unwrap();
+            }
+        }
+        // A new field stops the compiler here.
+        let Plan {
+            pairs,
+            patches,
+            policy,
+            names,
+            experimental,
+            device_link,
+            device_link_stack,
+            device_symbols,
+            device_exports,
+            device_imports,
+            // No argument of a build sets it.
+            unchecked_names: _,
+        } = &plan;
+        assert!(*policy != nothing.policy && *names != nothing.names && *device_link != nothing.device_link);
+        assert!(!pairs.is_empty() && !patches.is_empty() && *experimental && device_link_stack.is_some());
+        assert!(*device_symbols && !device_exports.is_empty() && !device_imports.is_empty());
+    }
+
+    #[test]
+    fn a_plan_is_empty_until_an_option_requests_something() {
+        for option in PLAN_OPTIONS {
+            let mut plan = Plan::default();
+            (option.set)(&mut plan, words_of(option)[0]).unwrap();
+            assert_eq!(plan.is_empty(), !option.is_request, "{}", option.key);
+        }
+        assert!(Plan { unchecked_names: true, ..Plan::default() }.is_empty());
+    }
+
+    fn words_of(option: &PlanOption) -> Vec<&'static str> {
+        match option.key {
+            "retarget" => vec!["gfx1030=>gfx1031"],
+            "patches" => vec!["target_note"],
+            "device-exports" | "device-imports" => vec!["_Z3addfi"],
+            "device-link-stack" => vec!["1", "4096"],
+            _ => option.value.split('|').collect(),
+        }
+    }
+
     /// Each word in help can be set, is read back, and can be taken from another plan; no other word can be set.
     #[test]
     fn words_in_help_are_those_that_can_be_set() {
         for option in PLAN_OPTIONS {
-            let words: &[&str] = match option.key {
-                "retarget" => &["gfx1030=>gfx1031"],
-                "patches" => &["target_note"],
-                "device-exports" | "device-imports" => &["_Z3addfi"],
-                "device-link-stack" => &["1", "4096"],
-                _ => &option.value.split('|').collect::<Vec<_>>(),
-            };
-            for word in words {
+            for word in words_of(option) {
                 let (mut plan, mut other) = (Plan::default(), Plan::default());
                 (option.set)(&mut plan, word).unwrap();
                 let found = (option.get)(&plan);
-                assert!(option.line_values(&plan) == [*word] || found == (option.get)(&other), "{word}");
+                assert!(option.line_values(&plan) == [word] || found == (option.get)(&other), "{word}");
                 (option.copy)(&mut other, &plan);
                 assert_eq!(other, plan, "{word}");
             }

@@ -2,6 +2,7 @@
 //!
 //! Absent on purpose: the options that set it ([`crate::options`]), its canonical text ([`crate::text`]).
 
+use crate::options::PLAN_OPTIONS;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -141,11 +142,11 @@ fn no_arrow(group: &str) -> Diagnostic {
 }
 
 impl Plan {
-    /// Whether the plan is empty.
+    /// Whether no option asks for anything; those that only change a request do not count.
     pub fn is_empty(&self) -> bool {
-        let exchanges = !self.device_exports.is_empty() || !self.device_imports.is_empty();
-        let asks_of_links = self.device_link != DeviceLinkAction::Usual || self.device_symbols || exchanges;
-        self.pairs.is_empty() && self.patches.is_empty() && !asks_of_links
+        let nothing = Self::default();
+        let mut requests = PLAN_OPTIONS.iter().filter(|option| option.is_request);
+        requests.all(|option| (option.get)(self) == (option.get)(&nothing))
     }
 
     /// Adds pairs written as `gfx1030=>gfx1031,gfx1032`, several separated by `;` or blanks.

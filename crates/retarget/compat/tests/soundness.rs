@@ -63,7 +63,7 @@ fn every_pair_of_a_family_has_a_row() {
             count += 1;
         }
     }
-    assert_eq!(count, 166);
+    assert!(count >= 166, "only {count} pairs are of one family");
 }
 
 /// A row's checks are those that follow from LLVM's features and the resources: one too few would be unsafe, one too
