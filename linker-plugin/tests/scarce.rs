@@ -1,11 +1,8 @@
 //! The interposer on a system with fewer resources: no thread, a full standard error, a working directory whose path is
 //! too long; and after a process that was killed.
 
-#[path = "../../crates/amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-
-use common::Sample;
 use hotswap_plan::{Plan, words};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::fs::{self, File, Permissions};

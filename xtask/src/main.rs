@@ -6,6 +6,7 @@
 //!
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
 
+mod additions;
 mod architecture;
 mod archives;
 mod arrows;
@@ -116,6 +117,7 @@ const TASKS: &[Task] = &[
     Task { name: "stack", help: "judge and measure served libraries of Debian: stack exam, stack cost", run: stack::main },
     Task { name: "symbols", help: "tables of device functions: symbols exam | bench | times, write docs/device-exam.md", run: symbols::main },
     Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },
+    Task { name: "additions", help: "add a GPU, an option, a container, a family in a copy, leave out each part, write docs/additions.md", run: additions::main },
     Task { name: "generics", help: "make generic targets for libraries of Debian's, write docs/generics.md", run: generics::main },
     Task { name: "llvm-tests", help: "run LLVM's tests of clang's driver with hotswap-clang, write docs/llvm-tests.md", run: llvm_tests::main },
     Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/names-survey.md", run: survey::main },

@@ -1,10 +1,8 @@
 //! Code objects without some of their kernels, on objects made here.
 
-mod common;
-
-use common::Sample;
 use hotswap_code_object::{CodeMap, CodeObject, without_kernels};
 use hotswap_report::codes;
+use hotswap_samples::code_object::Sample;
 use std::collections::BTreeSet;
 
 fn names(bytes: &[u8]) -> Vec<String> {

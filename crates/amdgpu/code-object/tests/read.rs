@@ -1,10 +1,8 @@
 //! Reading: the contents of a whole object, and the diagnostic of each kind of damage.
 
-mod common;
-
-use common::Sample;
 use hotswap_code_object::{CodeObject, ObjectEdit, ObjectKind, is_code_object, kernel_count};
 use hotswap_report::codes;
+use hotswap_samples::code_object::Sample;
 use proptest::prelude::*;
 
 fn refused(bytes: &[u8]) -> hotswap_report::Diagnostic {

@@ -1,11 +1,8 @@
 //! Files of real compilers: every form they write is read, and no damage to them makes reading panic.
 
-#[path = "../../targets/tests/toolchain/mod.rs"]
-mod toolchain;
-
 use hotswap_code_object::{CodeMap, CodeObject, ObjectEdit, ObjectKind};
+use hotswap_samples::clangs::{Clang, clangs};
 use proptest::prelude::*;
-use toolchain::{Clang, clangs};
 
 const SOURCE: &str = r#"
 #define KERNEL extern "C" __attribute__((global)) void

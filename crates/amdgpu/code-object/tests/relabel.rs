@@ -1,9 +1,7 @@
 //! A label of any length: laid out anew, appended, reverted; and the differences that the comparison detects.
 
-mod common;
-
-use common::Sample;
 use hotswap_code_object::{CodeObject, ObjectEdit, same_but_for_label};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use proptest::prelude::*;
 

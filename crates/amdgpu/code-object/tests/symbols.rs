@@ -1,16 +1,11 @@
 //! Maps of code: sections, symbols, kernels and relocations, of whole and of damaged files.
 
-#[path = "common/device_elf.rs"]
-mod device_elf;
-#[path = "../../targets/tests/toolchain/mod.rs"]
-mod toolchain;
-
-use device_elf::{CODE, DeviceElf, Relocation, Section};
 use hotswap_code_object::{CodeMap, CodeStarts, ObjectKind, SymbolKind};
 use hotswap_report::codes;
+use hotswap_samples::clangs::clangs;
+use hotswap_samples::device_elf::{CODE, DeviceElf, Relocation, Section};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use toolchain::clangs;
 
 /// A descriptor of 64 bytes whose code begins `distance` bytes after it.
 fn descriptor(distance: i64, wave32: bool) -> Vec<u8> {

@@ -1,11 +1,9 @@
 //! Compares every row of the table with the targets that real compilers accept and the flags that they write.
 
-mod toolchain;
-
+use hotswap_samples::clangs::{Clang, clangs};
 use hotswap_targets::{EFlags, PROCESSORS, Processor, Support, TargetId, find_processor};
 use hotswap_userland::slice;
 use std::collections::{BTreeMap, BTreeSet};
-use toolchain::{Clang, clangs};
 
 const FEATURES: &[&str] = &["", ":xnack+", ":xnack-", ":sramecc+", ":sramecc-"];
 

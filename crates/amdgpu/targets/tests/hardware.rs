@@ -4,14 +4,12 @@
 //! Kernels of many sizes determine totals, granules and the limit of waves. The capabilities of a processor show in the
 //! instructions that its assembler accepts.
 
-mod toolchain;
-
+use hotswap_samples::clangs::{Clang, clangs};
 use hotswap_targets::{Capability, IsaFamily, Limits, PROCESSORS, Processor, WaveSizes, find_processor};
 use hotswap_userland::slice;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use toolchain::{Clang, clangs};
 
 /// Registers that HSA's trap handler takes of each wave; LLVM counts them since version 23.
 const TRAP_HANDLER: u32 = 16;

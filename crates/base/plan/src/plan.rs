@@ -2,7 +2,6 @@
 //!
 //! Absent on purpose: the options that set it ([`crate::options`]), its canonical text ([`crate::text`]).
 
-use crate::options::PLAN_OPTIONS;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -142,13 +141,6 @@ fn no_arrow(group: &str) -> Diagnostic {
 }
 
 impl Plan {
-    /// Whether no option asks for anything; those that only change a request do not count.
-    pub fn is_empty(&self) -> bool {
-        let nothing = Self::default();
-        let mut requests = PLAN_OPTIONS.iter().filter(|option| option.is_request);
-        requests.all(|option| (option.get)(self) == (option.get)(&nothing))
-    }
-
     /// Adds pairs written as `gfx1030=>gfx1031,gfx1032`, several separated by `;` or blanks.
     ///
     /// # Errors

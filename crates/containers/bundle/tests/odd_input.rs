@@ -2,7 +2,6 @@
 
 mod common;
 
-use common::files::{self, Oddity, archive_of, library};
 use common::{bytes_with, forms, offload_binary, sample};
 use hotswap_bundle::linked::{BundleReplacement, replace_bundles};
 use hotswap_bundle::{
@@ -11,6 +10,7 @@ use hotswap_bundle::{
 };
 use hotswap_files::MemoryLender;
 use hotswap_report::{Diagnostic, codes};
+use hotswap_samples::host_files::{self, Oddity, archive_of, library};
 use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, Object as _, ObjectSection, SectionKind};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn host_object_with(fatbin: &[u8]) -> Vec<u8> {
 }
 
 fn host_object_of(architecture: Architecture, fatbin: &[u8], oddity: Oddity) -> Vec<u8> {
-    files::host_object((BinaryFormat::Elf, architecture), ".hip_fatbin", fatbin, oddity)
+    host_files::host_object((BinaryFormat::Elf, architecture), ".hip_fatbin", fatbin, oddity)
 }
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -219,7 +219,8 @@ fn an_empty_fat_binary_with_a_label_gets_its_first_content() {
 #[test]
 fn one_of_two_sections_of_one_name_changes_in_coff() {
     let [bundle, new] = [forms()[0], forms()[1]].map(bytes_with);
-    let old = files::host_object((BinaryFormat::Coff, Architecture::X86_64), ".hip_fatbin", &bundle, Oddity::Twice);
+    let old =
+        host_files::host_object((BinaryFormat::Coff, Architecture::X86_64), ".hip_fatbin", &bundle, Oddity::Twice);
     let found = find_containers(&old).found;
     let exchange = BundleReplacement { offset: found[0].place.file_offset, new: FileRope::from(new.as_slice()) };
     let made = embed_containers(&old, &[exchange]).unwrap();
@@ -233,7 +234,7 @@ fn one_of_two_sections_of_one_name_changes_in_coff() {
 fn an_empty_section_of_a_device_does_not_forbid_a_change_beside_it() {
     let [bundle, new] = [forms()[0], forms()[1]].map(bytes_with);
     let elf = (BinaryFormat::Elf, Architecture::X86_64);
-    let object = files::host_object(elf, "__CLANG_OFFLOAD_BUNDLE__host-x86_64", b"", Oddity::None);
+    let object = host_files::host_object(elf, "__CLANG_OFFLOAD_BUNDLE__host-x86_64", b"", Oddity::None);
     let old = archive_of(&[("a.o", &object), ("b.hipfb", &bundle)]);
     let found = find_containers(&old).found;
     assert_eq!(

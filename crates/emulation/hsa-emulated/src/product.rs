@@ -123,13 +123,14 @@ mod tests {
     #[test]
     fn every_gpu_of_hip_has_a_row() {
         let known = |processor: &&Processor| (IsaFamily::Vega..=IsaFamily::Rdna4).contains(&processor.family);
+        // LLVM knows them, HIP 7.2 does not.
+        let is_later = |name: &str| name.starts_with("gfx117") || name == "gfx1154";
         let missing: Vec<&str> = PROCESSORS
             .iter()
             .filter(|processor| known(processor) && !processor.is_generic() && !processor.withdrawn)
-            .filter(|processor| find_product(processor).is_none())
+            .filter(|processor| find_product(processor).is_none() && !is_later(processor.name))
             .map(|processor| processor.name)
             .collect();
-        // LLVM knows them, HIP 7.2 does not.
-        assert!(missing.iter().all(|name| name.starts_with("gfx117") || *name == "gfx1154"), "{missing:?}");
+        assert!(missing.is_empty(), "these GPUs have no row: {missing:?}");
     }
 }

@@ -1,13 +1,11 @@
 //! Whatever a command writes is accepted by `hotswap verify`, and entries of other tools are not HotSwap's to judge.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use common::Sample;
 use hotswap_bundle::{Bundle, Compression};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use made::{HOST, bitcode, id};
 use predicates::prelude::*;

@@ -2,16 +2,11 @@
 //!
 //! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-#[path = "../../../containers/bundle/tests/common/files.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod files;
 mod made;
 
 use assert_cmd::Command;
-use common::Sample;
 use hotswap_bundle::Compression;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use hotswap_userland::Workbench;
 use predicates::prelude::*;
@@ -71,7 +66,10 @@ impl Bench {
         let bench = Workbench::new(test)?;
         let bundle = |gpus: &[&str]| made::bundle(gpus, Some(Compression::default()), object);
         fs::create_dir_all(bench.path("in/lib/rocblas/library")).unwrap();
-        bench.write("in/lib/libkernels.so.1", &files::library(&[&bundle(&["gfx1030", "gfx1100"])]));
+        bench.write(
+            "in/lib/libkernels.so.1",
+            &hotswap_samples::host_files::library(&[&bundle(&["gfx1030", "gfx1100"])]),
+        );
         symlink("libkernels.so.1", bench.path("in/lib/libkernels.so")).unwrap();
         for gpu in ["gfx1030", "gfx1100"] {
             bench.write(&format!("in/lib/rocblas/library/Kernels.so-000-{gpu}.hsaco"), &object(gpu));

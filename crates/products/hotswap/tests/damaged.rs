@@ -1,10 +1,7 @@
 //! Wrong headers of a code object: whatever a command does with such a file, it does not report an internal error (exit
 //! 15 and 70) and does not crash.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-
-use common::Sample;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use std::fs;
 use std::process::Command;

@@ -22,12 +22,9 @@
 //!
 //! With `HOTSWAP_BLESS=1` the actual output is written into the cases.
 
-#[path = "../../../amdgpu/code-object/tests/common/device_elf.rs"]
-mod device_elf;
-
 use assert_cmd::Command;
-use device_elf::{CODE, DeviceElf, Relocation, Section, Symbol};
 use hotswap_bundle::Bundle;
+use hotswap_samples::device_elf::{CODE, DeviceElf, Relocation, Section, Symbol};
 use hotswap_targets::{EFlags, TargetId};
 use std::fs;
 use std::path::{Path, PathBuf};

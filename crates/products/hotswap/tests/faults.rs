@@ -5,12 +5,7 @@
 //! system's reason, and leaves every file as it was or as it is to become. A slice runs by default;
 //! `HOTSWAP_TEST_EVERYTHING=1` runs all.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod exam_commands;
-#[path = "../../../containers/bundle/tests/common/files.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod files;
 mod made;
 
 use exam_commands::{COMMANDS, CONTENT, ExamCommand, MANIFEST, Run, State, TOOL_COMMANDS};

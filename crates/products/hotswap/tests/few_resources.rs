@@ -4,12 +4,7 @@
 //! With few descriptors a run is right if its result is that of a run with all, or if it ends with an exit code other than 0, names
 //! "Too many open files", and leaves every file as it was or as it is to become. Without threads the result is the same.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod exam_commands;
-#[path = "../../../containers/bundle/tests/common/files.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod files;
 mod made;
 
 use exam_commands::{COMMANDS, ExamCommand, Run, below_shell, fixture, judge, prepare_run, run_by, state};

@@ -3,11 +3,9 @@
 //!
 //! Labels, capabilities and flags need root and a file system that has them; otherwise the tests report that they are skipped.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
-use common::Sample;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use rustix::fs::{IFlags, XattrFlags};
 use std::collections::BTreeMap;

@@ -1,11 +1,9 @@
 //! Kernel archives (kpack), which the test writes itself: listed, extracted, retargeted, pruned, served, damaged.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
 use assert_cmd::Command;
-use common::Sample;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use predicates::prelude::*;
 use predicates::str::contains;

@@ -1,11 +1,9 @@
 //! Libraries that are larger than the memory that changing them may take, killed runs, and disks that are full.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
-use common::Sample;
 use hotswap_bundle::{Bundle, Compression, find_containers, parse};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use made::id;
 use std::fs;

@@ -2,14 +2,12 @@
 //!
 //! Programs and libraries are merged, and executed, in `tests/emulated-hip`.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use common::Sample;
 use hotswap_bundle::{Bundle, Compression};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use made::{HOST, id};
 use predicates::prelude::*;

@@ -1,13 +1,11 @@
 //! Commands on files that they cannot process: no command exits with 0 as if it had carried out the request.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use common::Sample;
 use hotswap_bundle::{Bundle, Compression, OffloadBinary, OffloadImage, split_record};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use made::{archive, bitcode, id, section};
 use object::BinaryFormat;

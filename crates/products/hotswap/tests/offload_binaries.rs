@@ -1,13 +1,11 @@
 //! Offload binaries: entries that hold nothing, containers in images, sections that leave the file.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use common::Sample;
 use hotswap_bundle::{OffloadBinary, OffloadImage};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use made::section;
 use object::BinaryFormat;

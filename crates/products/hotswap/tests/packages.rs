@@ -3,18 +3,13 @@
 //!
 //! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-#[path = "../../../containers/bundle/tests/common/files.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod files;
 mod made;
 #[path = "packages/needs.rs"]
 mod needs;
 
 use assert_cmd::Command;
-use common::Sample;
 use hotswap_bundle::Compression;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use hotswap_userland::{Workbench, skip};
 use predicates::prelude::*;
@@ -36,13 +31,13 @@ fn content(bench: &Workbench) {
 fn content_for(bench: &Workbench, gpus: [&str; 2]) {
     let bundle = |gpus: &[&str]| made::bundle(gpus, Some(Compression::default()), object);
     fs::create_dir_all(bench.path("in/pkg/lib/rocblas/library")).unwrap();
-    bench.write("in/pkg/lib/libkernels.so", &files::library(&[&bundle(&gpus), &bundle(&gpus)]));
+    bench.write("in/pkg/lib/libkernels.so", &hotswap_samples::host_files::library(&[&bundle(&gpus), &bundle(&gpus)]));
     for gpu in gpus {
         bench.write(&format!("in/pkg/lib/rocblas/library/TensileLibrary_a_{gpu}.co"), &bundle(&[gpu]));
         bench.write(&format!("in/pkg/lib/rocblas/library/Kernels.so-000-{gpu}.hsaco"), &object(gpu));
         bench.write(&format!("in/pkg/lib/rocblas/library/TensileLibrary_lazy_{gpu}.dat"), gpu.as_bytes());
     }
-    bench.write("in/pkg/lib/libother.so", &files::library(&[&bundle(&["gfx1100"])]));
+    bench.write("in/pkg/lib/libother.so", &hotswap_samples::host_files::library(&[&bundle(&["gfx1100"])]));
     bench.write("in/pkg/__init__.py", b"from . import data\n");
     bench.write("in/pkg/data.py", b"VALUE = 42\n");
     bench.write("in/pkg/a,b \"c\".txt", b"text");

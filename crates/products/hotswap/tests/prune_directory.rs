@@ -1,16 +1,11 @@
 //! `hotswap prune` of directories: what a kept GPU's libraries open stays, links and names lead where they led, and hostile
 //! directories are refused by name without an output.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-#[path = "../../../containers/bundle/tests/common/files.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod files;
 mod made;
 
 use assert_cmd::Command;
-use common::Sample;
 use hotswap_bundle::Compression;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -36,7 +31,7 @@ impl Directory {
     fn new() -> Self {
         let directory = Self(TempDir::new().unwrap());
         let bundle = made::bundle(&GPUS, Some(Compression::default()), object);
-        directory.write("rocm/lib/librocblas.so.5.2", &files::library(&[&bundle]));
+        directory.write("rocm/lib/librocblas.so.5.2", &hotswap_samples::host_files::library(&[&bundle]));
         directory.write("rocm/text", b"text");
         for gpu in GPUS {
             directory.write(&format!("{DATA}/Kernels.so-000-{gpu}.hsaco"), &object(gpu));

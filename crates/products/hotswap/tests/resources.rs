@@ -1,13 +1,11 @@
 //! The cost of hostile files, one line of a table each: the command ends in time, with an error of its own, and takes
 //! no more memory than the row allows (`RLIMIT_DATA` ends it otherwise, and its peak is read as well).
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
-use common::Sample;
 use flate2::Compression as Level;
 use flate2::write::ZlibEncoder;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use made::{HOST, id};
 use object::write::{Object, SectionId};

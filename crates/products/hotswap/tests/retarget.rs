@@ -1,13 +1,11 @@
 //! `hotswap retarget --to` on hand-made files of every form: targets that are made, kept, dropped and refused.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
 use assert_cmd::Command;
-use common::Sample;
 use hotswap_bundle::{Bundle, Compression, CompressionMethod, find_containers, parse, split_record};
 use hotswap_code_object::CodeObject;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use made::{archive, id, section};
 use object::BinaryFormat;

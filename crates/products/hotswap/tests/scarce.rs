@@ -1,11 +1,9 @@
 //! Commands on a system with fewer resources: no thread, no file without a name, no `clone3`, no room for their output,
 //! a working directory whose path is too long; inputs that shrink, and runs that are killed.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
 mod made;
 
-use common::Sample;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use made::{bitcode, bundle};
 use seccompiler::{

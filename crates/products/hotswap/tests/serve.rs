@@ -3,11 +3,6 @@
 
 #[path = "serve/actions.rs"]
 mod actions;
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-#[path = "../../../containers/bundle/tests/common/files.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod files;
 #[path = "serve/kept_use.rs"]
 mod kept_use;
 #[path = "serve/layouts.rs"]
@@ -17,9 +12,9 @@ mod made;
 mod unread;
 
 use assert_cmd::Command;
-use common::Sample;
 use hotswap_bundle::{Compression, find_containers, split_record};
 use hotswap_code_object::CodeObject;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -52,7 +47,7 @@ fn bundle(targets: &[&str]) -> Vec<u8> {
 }
 
 fn library(bundles: &[Vec<u8>]) -> Vec<u8> {
-    files::library(&bundles.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    hotswap_samples::host_files::library(&bundles.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 struct Directory(TempDir);

@@ -1,16 +1,11 @@
 //! `hotswap serve` on MIOpen: databases of kernels, made and read by Python, knowledge in text files, libraries with the
 //! name of a GPU.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-#[path = "../../../containers/bundle/tests/common/files.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod files;
 mod made;
 
 use assert_cmd::Command;
-use common::Sample;
 use hotswap_bundle::{Compression, find_containers};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -27,7 +22,7 @@ fn object(target: &str) -> Vec<u8> {
 }
 
 fn library(targets: &[&str]) -> Vec<u8> {
-    files::library(&[&made::bundle(targets, Some(Compression::default()), object)])
+    hotswap_samples::host_files::library(&[&made::bundle(targets, Some(Compression::default()), object)])
 }
 
 /// One row of a database.
@@ -51,7 +46,7 @@ impl Directory {
         }
         let directory = Self(TempDir::new().unwrap());
         directory.write("one.co", &object("gfx1030"));
-        directory.write("rocm/lib/libMIOpen.so.1.0", &files::library(&[]));
+        directory.write("rocm/lib/libMIOpen.so.1.0", &hotswap_samples::host_files::library(&[]));
         directory.write("rocm/lib/librocrand.so.1", &library(&["gfx1030"]));
         for name in ["gfx1030_36.HIP.fdb.txt", "gfx90878.HIP.fdb.txt", "gfx908_metadata.tn.model", "gfx1030_36.db.txt"]
         {

@@ -1,16 +1,11 @@
 //! `hotswap uses` of directories and packages: the data files that host libraries open for a GPU. Every file of the answer is taken
 //! away once, and its lack is reported; what `prune` and `serve` leave answers as before.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-#[path = "../../../containers/bundle/tests/common/files.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod files;
 mod made;
 
 use assert_cmd::Command;
-use common::Sample;
 use hotswap_bundle::{Compression, OffloadBinary, OffloadImage};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use hotswap_userland::Workbench;
 use object::BinaryFormat;
@@ -98,8 +93,8 @@ impl Directory {
     /// rocBLAS and hipBLASLt for two GPUs.
     fn rocm() -> Self {
         let directory = Self(TempDir::new().unwrap());
-        directory.write("rocm/lib/librocblas.so.5", &files::library(&[&bundle(&GPUS)]));
-        directory.write("rocm/lib/libhipblaslt.so.1", &files::library(&[&bundle(&GPUS)]));
+        directory.write("rocm/lib/librocblas.so.5", &hotswap_samples::host_files::library(&[&bundle(&GPUS)]));
+        directory.write("rocm/lib/libhipblaslt.so.1", &hotswap_samples::host_files::library(&[&bundle(&GPUS)]));
         for gpu in GPUS {
             let tuned = format!("TensileLibrary_a_{gpu}");
             directory.write(

@@ -2,14 +2,9 @@
 //!
 //! Only root can hide `/proc`; otherwise the test reports that it is skipped.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-#[path = "../../../containers/bundle/tests/common/files.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod files;
 mod made;
 
-use common::Sample;
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use std::fs;
 use std::process::{Command, Output};
@@ -38,7 +33,7 @@ fn commands_without_proc_say_that_it_is_missing() {
     fs::create_dir(directory.path().join("d")).unwrap();
     let bundle = made::bundle(&["gfx1030"], None, object);
     fs::write(directory.path().join("x"), &bundle).unwrap();
-    fs::write(directory.path().join("d/libx.so"), files::library(&[&bundle])).unwrap();
+    fs::write(directory.path().join("d/libx.so"), hotswap_samples::host_files::library(&[&bundle])).unwrap();
     let packed = Command::new("tar").args(["cf", "d.tar", "d"]).current_dir(directory.path()).status();
     assert!(packed.unwrap().success());
     let hotswap = made::installed().display();

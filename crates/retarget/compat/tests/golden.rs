@@ -1,17 +1,14 @@
 //! The groups against real compilers: relabelling a member's code object must give, byte for byte, the compiler's
 //! output for the other member; and the conditions must reject code that differs.
 
-#[path = "../../../amdgpu/targets/tests/toolchain/mod.rs"]
-mod toolchain;
-
 use hotswap_code_object::{CodeObject, ObjectEdit};
 use hotswap_compat::{check_object, pair_verdict};
 use hotswap_report::codes;
+use hotswap_samples::clangs::{Clang, clangs};
 use hotswap_targets::{PROCESSORS, Processor, TargetId, find_processor};
 use hotswap_userland::{everything, slice};
 use std::collections::BTreeMap;
 use std::path::Path;
-use toolchain::{Clang, clangs};
 
 /// Kernels with LDS, atomics, half and double precision, calls, a stack, loops and switches. No
 /// headers and no device libraries, so that the compiler alone is compared.

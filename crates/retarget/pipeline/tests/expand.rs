@@ -1,14 +1,11 @@
 //! Fat binaries in, fat binaries out: entries that are added, kept, refused.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-
-use common::Sample;
 use hotswap_bundle::{Bundle, BundleEntry, Compression, parse};
 use hotswap_code_object::CodeObject;
 use hotswap_pipeline::{Expansion, expand_bundle, find_missing};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{DiagnosticCode, Record, Route, codes};
+use hotswap_samples::code_object::Sample;
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 

@@ -1,16 +1,13 @@
 //! Targets by name: the sources that serve, several entries that would become one, entries that generic targets
 //! supersede.
 
-#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
-mod common;
-
-use common::Sample;
 use hotswap_bundle::{Bundle, parse};
 use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::HostPart;
 use hotswap_pipeline::{RetargetRequest, TargetResult, expand_bundle};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Record, codes};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::{EFlags, TargetId};
 
 fn id(target: &str) -> String {

@@ -2,12 +2,10 @@
 
 #![allow(missing_docs)]
 
-#[path = "../../../../amdgpu/code-object/tests/common/mod.rs"]
-mod code;
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-use common::files::{Oddity, archive_of, host_object, library};
+use hotswap_samples::host_files::{Oddity, archive_of, host_object, library};
 use common::{bytes_with, forms, offload_binary, sample};
 use hotswap_bundle::Bundle;
 use object::{Architecture, BinaryFormat};
@@ -70,7 +68,7 @@ fn all() -> Vec<Target> {
         archive_of(&[("a.o", &objects[0]), ("b.hipfb", &bundles[2])]),
         archive_of(&[("a.obj", &coffs[0]), ("odd", &binaries[0])]),
     ];
-    let codes = [1, 2].map(|notes| code::Sample { notes, ..code::Sample::default() }.build()).into();
+    let codes = [1, 2].map(|notes| hotswap_samples::code_object::Sample { notes, ..hotswap_samples::code_object::Sample::default() }.build()).into();
     vec![
         ("bundle", bundles.clone()),
         ("compressed", compressed.collect()),

@@ -1,8 +1,5 @@
 //! Samples that the tests share.
 
-#[allow(dead_code, reason = "some tests use it")]
-pub(crate) mod files;
-
 use hotswap_bundle::{Bundle, Compression, CompressionMethod, OffloadBinary, OffloadImage};
 
 pub(crate) const HOST: &str = "host-x86_64-unknown-linux-gnu-";

@@ -4,10 +4,10 @@
 //! reason, and leaves every file as it was or as it is to become.
 #![allow(dead_code, reason = "each test uses some of it")]
 
-use crate::common::Sample;
-use crate::{files, made};
+use crate::made;
 use hotswap_bundle::Compression;
 use hotswap_faults::{Effect, Fault};
+use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -160,7 +160,7 @@ pub(crate) fn object(target: &str) -> Vec<u8> {
 pub(crate) fn fixture(command: &ExamCommand<'_>, directory: &Path) {
     fs::create_dir(directory).unwrap();
     let at = |name: &str| directory.join(name);
-    let library = files::library(&[
+    let library = hotswap_samples::host_files::library(&[
         &made::bundle(&["gfx1030", "gfx1100"], None, object),
         &made::bundle(&["gfx1030"], None, object),
     ]);
@@ -181,7 +181,7 @@ pub(crate) fn fixture(command: &ExamCommand<'_>, directory: &Path) {
     fs::write(at("work/a/lib/libx.so"), &library).unwrap();
     let packed = made::bundle(&["gfx1030", "gfx1100"], Some(Compression::default()), object);
     for name in ["librocblas.so.5.2", "librocrand.so.1.1"] {
-        fs::write(at("rocm/lib").join(name), files::library(&[&packed])).unwrap();
+        fs::write(at("rocm/lib").join(name), hotswap_samples::host_files::library(&[&packed])).unwrap();
     }
     symlink("librocblas.so.5.2", at("rocm/lib/librocblas.so.5")).unwrap();
     let data = at("rocm/lib/rocblas/5/library");

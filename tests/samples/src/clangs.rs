@@ -12,17 +12,16 @@ const ENV_LLVM_BIN: &str = "HOTSWAP_TEST_LLVM_BIN";
 const OLDEST: u32 = 22;
 
 /// One compiler.
-pub(crate) struct Clang {
+pub struct Clang {
     /// The command by which the scripts call it.
-    pub(crate) command: String,
+    pub command: String,
     /// Major version.
-    #[allow(dead_code, reason = "not every test that includes this file asks")]
-    pub(crate) version: u32,
+    pub version: u32,
     userland: Userland,
 }
 
 /// Every available compiler, newest first; prints the reason on standard error if there is none.
-pub(crate) fn clangs(test: &str) -> Vec<Clang> {
+pub fn clangs(test: &str) -> Vec<Clang> {
     let bin = std::env::var_os(ENV_LLVM_BIN).filter(|bin| !bin.is_empty()).map(PathBuf::from);
     let found = match (Userland::from_env(), bin) {
         (Some(userland), _) => in_userland(&userland),
@@ -53,13 +52,13 @@ fn one(userland: &Userland, command: &str) -> Option<Clang> {
 
 impl Clang {
     /// A new scratch directory that the compiler can see.
-    pub(crate) fn scratch(&self) -> tempfile::TempDir {
+    pub fn scratch(&self) -> tempfile::TempDir {
         let parent = self.userland.outside("/tmp");
         tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(parent).expect("scratch directory")
     }
 
     /// Runs a script with that scratch directory as its working directory and `$CLANG` set; returns its standard output.
-    pub(crate) fn run(&self, directory: &Path, script: &str) -> String {
+    pub fn run(&self, directory: &Path, script: &str) -> String {
         let inside = Path::new("/tmp").join(directory.file_name().expect("a scratch directory"));
         let script = format!("set -e; CLANG='{}'; {script}", self.command);
         let output = self.userland.command(inside, "bash").args(["-c", &script]).output().expect("the shell starts");

@@ -5,17 +5,17 @@
 
 /// The file to build; [`Default`] is a valid `gfx1030` object with two kernels.
 #[derive(Clone)]
-pub(crate) struct Sample {
+pub struct Sample {
     /// `amdhsa.target`; none for an empty text.
-    pub(crate) target: String,
-    pub(crate) flags: u32,
-    pub(crate) abi_version: u8,
-    pub(crate) kernels: Vec<&'static str>,
-    pub(crate) lanes: u64,
+    pub target: String,
+    pub flags: u32,
+    pub abi_version: u8,
+    pub kernels: Vec<&'static str>,
+    pub lanes: u64,
     /// Notes to write; the kernels are distributed over them.
-    pub(crate) notes: usize,
+    pub notes: usize,
     /// Whether code has a segment of its own; otherwise headers and data can be executed, too, and are read as code.
-    pub(crate) apart: bool,
+    pub apart: bool,
 }
 
 impl Default for Sample {
@@ -107,7 +107,7 @@ impl Sample {
     }
 
     /// The file.
-    pub(crate) fn build(&self) -> Vec<u8> {
+    pub fn build(&self) -> Vec<u8> {
         let mut file = vec![0; 64 + self.segments() * 56];
         let notes = self.notes();
         let note_at = file.len();

@@ -5,7 +5,7 @@ use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, S
 
 /// An obstacle to the replacement.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Oddity {
+pub enum Oddity {
     None,
     /// The pointer's target is beyond the start of the content.
     Addend,
@@ -18,7 +18,7 @@ pub(crate) enum Oddity {
 }
 
 /// A host object as clang makes it: a fat binary, its symbol, and a wrapper that points to it.
-pub(crate) fn host_object(
+pub fn host_object(
     (format, architecture): (BinaryFormat, Architecture),
     name: &str,
     fatbin: &[u8],
@@ -59,7 +59,7 @@ pub(crate) fn host_object(
 }
 
 /// Without a symbol table.
-pub(crate) fn archive_of(members: &[(&str, &[u8])]) -> Vec<u8> {
+pub fn archive_of(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = b"!<arch>\n".to_vec();
     for (name, data) in members {
         let header = format!("{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", format!("{name}/"), 0, 0, 0, 644, data.len());
@@ -81,7 +81,7 @@ const SECTIONS: [(u32, u32, u64, &str); 5] = [
 
 /// A shared library for x86-64: one segment with consecutive bundles, a wrapper for each, and the relocations of their
 /// pointers.
-pub(crate) fn library(bundles: &[&[u8]]) -> Vec<u8> {
+pub fn library(bundles: &[&[u8]]) -> Vec<u8> {
     let mut file = vec![0; 4096];
     let mut places = Vec::new();
     for bundle in bundles {

@@ -5,43 +5,43 @@
 
 /// The file to build; [`Default`] is an empty relocatable object for gfx1100.
 #[derive(Clone)]
-pub(crate) struct DeviceElf {
-    pub(crate) linked: bool,
-    pub(crate) flags: u32,
-    pub(crate) os_abi: u8,
-    pub(crate) sections: Vec<Section>,
-    pub(crate) symbols: Vec<Symbol>,
-    pub(crate) relocations: Vec<Relocation>,
+pub struct DeviceElf {
+    pub linked: bool,
+    pub flags: u32,
+    pub os_abi: u8,
+    pub sections: Vec<Section>,
+    pub symbols: Vec<Symbol>,
+    pub relocations: Vec<Relocation>,
 }
 
 /// A section with content; its number is its position in the list, from 1.
 #[derive(Clone)]
-pub(crate) struct Section {
-    pub(crate) name: String,
-    pub(crate) flags: u64,
-    pub(crate) bytes: Vec<u8>,
+pub struct Section {
+    pub name: String,
+    pub flags: u64,
+    pub bytes: Vec<u8>,
 }
 
 /// A symbol; its number is its position in the list, from 1.
 #[derive(Clone)]
-pub(crate) struct Symbol {
-    pub(crate) name: String,
+pub struct Symbol {
+    pub name: String,
     /// `STT_…`: 0 label, 1 data, 2 function.
-    pub(crate) kind: u8,
-    pub(crate) global: bool,
-    pub(crate) section: u16,
+    pub kind: u8,
+    pub global: bool,
+    pub section: u16,
     /// Offset in the section; becomes an address in linked files.
-    pub(crate) offset: u64,
-    pub(crate) size: u64,
+    pub offset: u64,
+    pub size: u64,
 }
 
 #[derive(Clone)]
-pub(crate) struct Relocation {
-    pub(crate) section: usize,
-    pub(crate) offset: u64,
-    pub(crate) kind: u32,
-    pub(crate) symbol: u32,
-    pub(crate) addend: i64,
+pub struct Relocation {
+    pub section: usize,
+    pub offset: u64,
+    pub kind: u32,
+    pub symbol: u32,
+    pub addend: i64,
 }
 
 impl Default for DeviceElf {
@@ -52,7 +52,7 @@ impl Default for DeviceElf {
 }
 
 /// Flags of a section with instructions.
-pub(crate) const CODE: u64 = 6;
+pub const CODE: u64 = 6;
 
 fn words(out: &mut Vec<u8>, words: &[u64]) {
     words.iter().for_each(|word| out.extend(word.to_le_bytes()));
@@ -68,26 +68,25 @@ fn name(strings: &mut Vec<u8>, text: &str) -> u32 {
 /// Name, type, flags, place, size, link, info, size of an entry.
 struct Row(String, u32, u64, usize, usize, usize, usize, u64);
 
-#[allow(dead_code, reason = "not every test that includes this file builds by hand")]
 impl DeviceElf {
     /// With one section of instructions.
-    pub(crate) fn with_text(bytes: Vec<u8>) -> Self {
+    pub fn with_text(bytes: Vec<u8>) -> Self {
         Self { sections: vec![Section { name: ".text".into(), flags: CODE, bytes }], ..Self::default() }
     }
 
     /// Adds a global symbol of the first section.
-    pub(crate) fn symbol(mut self, name: &str, kind: u8, offset: u64, size: u64) -> Self {
+    pub fn symbol(mut self, name: &str, kind: u8, offset: u64, size: u64) -> Self {
         self.symbols.push(Symbol { name: name.into(), kind, global: true, section: 1, offset, size });
         self
     }
 
     /// Offset of the header of section `number` in a file that was built here.
-    pub(crate) fn header_of(file: &[u8], number: usize) -> usize {
+    pub fn header_of(file: &[u8], number: usize) -> usize {
         u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize + 64 * number
     }
 
     /// The file.
-    pub(crate) fn build(&self) -> Vec<u8> {
+    pub fn build(&self) -> Vec<u8> {
         let mut file = vec![0; 64 + 56];
         let mut rows = vec![Row(String::new(), 0, 0, 0, 0, 0, 0, 0)];
         for section in &self.sections {
