@@ -7,6 +7,7 @@
 mod engine;
 
 use engine::{Setting, decode, isa, run};
+use hotswap_families::{FAMILIES, FamilyScope};
 use hotswap_userland::{Workbench, cases_in, golden, say};
 use std::fmt::Write;
 use std::fs;
@@ -118,4 +119,22 @@ fn every_case_becomes_what_stands_beside_it_and_a_second_run_changes_nothing() {
         wrong.len()
     ));
     assert!(!cases.is_empty() && wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Without the userland, too: a family that no case has is one whose result nobody has looked at.
+#[test]
+fn every_family_of_code_has_a_case_and_every_case_what_it_expects() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code");
+    let cases = cases_in(&directory, "s");
+    for case in &cases {
+        assert!(case.with_extension("expect").is_file(), "{} has no file with what it expects", case.display());
+    }
+    for expected in cases_in(&directory, "expect") {
+        assert!(expected.with_extension("s").is_file(), "{} is of no case", expected.display());
+    }
+    for family in FAMILIES.iter().filter(|family| family.scope != FamilyScope::CodeObject) {
+        let is_own =
+            |case: &PathBuf| case.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with(family.name));
+        assert!(cases.iter().any(is_own), "{}: no case of tests/code begins with its name", family.name);
+    }
 }
