@@ -146,6 +146,7 @@ impl Copy {
                 let before = paths::workspace().join(name);
                 fs::copy(&before, &file).during("copy", &before).map(drop)
             }
+            Change::CopyRow { old, new, .. } => copy_row(&file, old, new),
             Change::Insert { text, place, .. } => replace_once(&file, place, &format!("{text}{place}")),
             Change::Replace { old, new, .. } => replace_once(&file, old, new),
         }
@@ -176,6 +177,14 @@ impl Copy {
     }
 }
 
+fn copy_row(file: &Path, old: &str, new: &str) -> Outcome {
+    let text = fs::read_to_string(file).during("read", file)?;
+    let mut lines = text.split_inclusive('\n').skip_while(|line| !line.starts_with(old));
+    let Some(first) = lines.next() else { return fail(format!("{}: no row `{old}`", file.display())) };
+    let row: String = std::iter::once(first).chain(lines.take_while(|line| line.starts_with(' '))).collect();
+    replace_once(file, &row, &format!("{row}{}", row.replacen(old, new, 1)))
+}
+
 fn replace_once(file: &Path, old: &str, new: &str) -> Outcome {
     let text = fs::read_to_string(file).during("read", file)?;
     match text.matches(old).count() {
@@ -193,7 +202,7 @@ impl Change {
     fn file(&self) -> &'static str {
         match self {
             Self::Create { file, .. } | Self::Remove { file } | Self::Restore { file } => file,
-            Self::Insert { file, .. } | Self::Replace { file, .. } => file,
+            Self::CopyRow { file, .. } | Self::Insert { file, .. } | Self::Replace { file, .. } => file,
         }
     }
 }

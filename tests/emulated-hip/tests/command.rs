@@ -40,6 +40,29 @@ fn retargeted_programs_run_on_each_gpu() {
     );
 }
 
+/// A program whose only code is SPIR-V, which Debian's comgr does not compile: HIP ends it by a segmentation fault, without a word.
+#[test]
+fn code_that_comgr_does_not_compile_is_told_before() {
+    const TEST: &str = "SPIR-V on emulated GPUs";
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    bench.compile("plain", HELLO, &["gfx1030"], "");
+    bench.work.run(&format!(
+        "printf '\\003\\002\\043\\007\\000\\006\\001\\000\\000\\000\\000\\000\\001\\000\\000\\000\\000\\000\\000\\000' > any.spv; \
+         {hotswap} add plain hip-spirv64-amd-amdhsa--amdgcnspirv=any.spv -o both && {hotswap} remove both gfx1030 -o any"
+    ));
+    let ran = run(&bench, &hotswap, "--gpu gfx1031 -- ./any");
+    let notes: Vec<&str> = ran.error.lines().filter(|line| line.contains("[HS0445]")).collect();
+    assert!(ran.code != Some(0), "{}", ran.error);
+    assert!(
+        matches!(notes.as_slice(), [note] if note.contains("for gfx1031 it has SPIR-V alone") && note.contains("COMGR_DISABLE_SPIRV")),
+        "{}",
+        ran.error
+    );
+    let doctor = bench.script("", &format!("{hotswap} doctor"));
+    assert!(doctor.output.contains("it compiles no SPIR-V (amdgcnspirv)"), "{}", doctor.output);
+}
+
 /// A grid of three dimensions: each work-group writes its number.
 const GROUPS: &str = "#include <hip/hip_runtime.h>
 #include <cstdio>

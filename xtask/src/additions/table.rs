@@ -35,6 +35,12 @@ pub(super) enum Change {
     Restore {
         file: &'static str,
     },
+    /// The line that begins with `old`, and the indented lines behind it, once more, with `new` in its place.
+    CopyRow {
+        file: &'static str,
+        old: &'static str,
+        new: &'static str,
+    },
     /// The text comes before `place`.
     Insert {
         file: &'static str,
@@ -61,7 +67,7 @@ const fn without(part: &'static str, changes: &'static [Change], told: &'static 
 }
 
 const PROCESSORS: &str = "crates/amdgpu/targets/src/table.rs";
-const OVERLAY: &str = "crates/amdgpu/isa-tables/rows/overlay.isa";
+const INSTRUCTIONS: &str = "crates/amdgpu/isa-tables/rows/targets.isa";
 const HIP_GENERICS: &str = "crates/containers/load-model/src/generics.rs";
 const EMULATED: &str = "crates/emulation/hsa-emulated/src/product.rs";
 const PLAN: &str = "crates/base/plan/src/plan.rs";
@@ -86,7 +92,6 @@ const LONE_GPU_ROW: &str =
     "    native_row(\"gfx1037\", \"10.37\", 0x66, NO_FILE, IsaFamily::Rdna2, Both, (No, No), RDNA2),\n";
 const GPU_HIP: &str = "    loaded_later(\"gfx1037\", \"gfx10-3-generic\"),\n";
 const GPU_EMULATED: &str = "    \"gfx1037\" 0x164f   2  1 x 1   2200 2600  128   4096   256      0    1 true;\n";
-const GPU_INSTRUCTIONS: &str = "target gfx1037 gfx1036 \"trial\"\n";
 
 const SWITCH_FIELD: &str = "    /// A trial.\n    pub trial: bool,\n";
 const SWITCH_ROW: &str = r#"    PlanOption {
@@ -157,7 +162,7 @@ pub(super) const ADDITIONS: &[Addition] = &[
         changes: &[
             insert(PROCESSORS, GPU_ROW, "    native_row(\"gfx1100\","),
             replace(PROCESSORS, "\"gfx1036\"])", "\"gfx1036\", \"gfx1037\"])"),
-            insert(OVERLAY, GPU_INSTRUCTIONS, "target gfx1250-strict "),
+            Change::CopyRow { file: INSTRUCTIONS, old: "gfx1036 ", new: "gfx1037 " },
             insert(HIP_GENERICS, GPU_HIP, "    loaded_later(\"gfx1154\""),
             insert(EMULATED, GPU_EMULATED, "    \"gfx1100\" 0x744c"),
         ],
@@ -167,7 +172,7 @@ pub(super) const ADDITIONS: &[Addition] = &[
             without("its row", &[replace(PROCESSORS, GPU_ROW, "")], "gfx10-3-generic covers unknown gfx1037"),
             without("its group", &[replace(PROCESSORS, GPU_ROW, LONE_GPU_ROW)], "=>gfx1037"),
             without("its place in the generic target", &[replace(PROCESSORS, ", \"gfx1037\"])", "])")], "gfx10-3-generic covers gfx1030 and not its sibling gfx1037"),
-            without("its instructions", &[replace(OVERLAY, GPU_INSTRUCTIONS, "")], "only the table of processors, or only the rows of instructions, has [\"gfx1037\"]"),
+            without("its instructions", &[Change::Restore { file: INSTRUCTIONS }], "only the table of processors, or only the rows of instructions, has [\"gfx1037\"]"),
             without("HIP's map of generic targets", &[replace(HIP_GENERICS, GPU_HIP, "")], "gfx1037 has no row, and gfx10-3-generic covers it"),
             without("the emulated device", &[replace(EMULATED, GPU_EMULATED, "")], "these GPUs have no row: [\"gfx1037\"]"),
         ],

@@ -8,9 +8,11 @@ use crate::commands::{
 };
 use crate::outcome::CommandOutcome;
 use crate::standard_output::CheckedOutput;
+use crate::work::comgr;
 use clap::{CommandFactory, Parser, Subcommand};
 use hotswap_report::{Diagnostic, exit_codes, limit};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Looks into programs with AMD GPU code, makes plans, retargets fat binaries.
 #[derive(Debug, Parser)]
@@ -61,6 +63,12 @@ pub(crate) enum CliCommand {
     /// Examine the tool chain: what is there, what it supports, what is missing and which packages have it
     #[command(after_help = exit_codes::exit_help())]
     Doctor(OutputOptions),
+    /// Ask a comgr whether it compiles SPIR-V; for HotSwap itself
+    #[command(hide = true)]
+    AskComgr {
+        /// The library; without it the one that HIP loads
+        library: Option<PathBuf>,
+    },
     /// List the files that a compile through HotSwap reads besides its sources
     #[command(after_help = exit_codes::exit_help())]
     Toolchain(toolchain::ToolchainArguments),
@@ -217,6 +225,9 @@ impl CliCommand {
             Self::Diff(arguments) => diff::run(&arguments),
             Self::Bind(arguments) => bind::run(&arguments),
             Self::Doctor(output) => doctor::run(&output),
+            Self::AskComgr { library } => {
+                Ok(CommandOutcome { text: comgr::ask_loaded_comgr(library.as_deref()), ..CommandOutcome::default() })
+            }
             Self::Toolchain(arguments) => toolchain::run(&arguments),
             Self::Explain { name } => tables::explain(name.as_deref()),
             Self::Targets(arguments) => tables::targets(&arguments),

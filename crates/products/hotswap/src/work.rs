@@ -4,6 +4,7 @@
 
 pub(crate) mod accepted;
 pub(crate) mod code_objects;
+pub(crate) mod comgr;
 pub(crate) mod container_groups;
 pub(crate) mod containers;
 pub(crate) mod functions;

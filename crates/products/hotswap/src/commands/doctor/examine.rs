@@ -7,6 +7,7 @@ use super::libraries::{self, BitcodeArgument};
 use super::parts::{self, ToolchainPart};
 use super::sources::{BARE, CALLS, PROGRAM};
 use super::versions::{self, OLDEST_CLANG, VersionNumber};
+use crate::work::comgr::{self, SpirvSupport};
 use crate::work::probe::{self, ProbeOutput};
 use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
@@ -115,7 +116,7 @@ impl Examination<'_> {
                 reports.extend(left.map(|part| PartReport::new(part, PartState::NotExamined)));
             }
         }
-        reports.push(report_part(parts::COMGR, library(parts::COMGR, "libamd_comgr.so")));
+        reports.push(report_part(parts::COMGR, comgr()));
         reports.push(report_part(parts::HSA, library(parts::HSA, "libhsa-runtime64.so")));
         reports.push(report_part(parts::HIPCC, self.hipcc()));
         reports.push(report_part(parts::CMAKE, self.cmake()));
@@ -414,6 +415,20 @@ fn library(part: &'static ToolchainPart, name: &str) -> Result<PartReport, Diagn
         Some(library) => PartReport::new(part, PartState::Good).with(library.version, Some(library.path)),
         None => PartReport::new(part, PartState::Missing),
     })
+}
+
+/// With its answer about SPIR-V, which it need not compile.
+fn comgr() -> Result<PartReport, Diagnostic> {
+    let report = library(parts::COMGR, "libamd_comgr.so")?;
+    let Some(path) = &report.path else { return Ok(report) };
+    let note = match comgr::spirv_support(None, Some(path))? {
+        SpirvSupport::Compiled => "it compiles SPIR-V (amdgcnspirv)".to_owned(),
+        SpirvSupport::Refused(reason) => {
+            format!("it compiles no SPIR-V (amdgcnspirv): {}", reason.trim_end_matches('.'))
+        }
+        SpirvSupport::Unknown => "it does not answer whether it compiles SPIR-V (amdgcnspirv)".to_owned(),
+    };
+    Ok(report.note(note))
 }
 
 fn bitcode_report(directory: Option<PathBuf>) -> Result<PartReport, Diagnostic> {

@@ -1,10 +1,12 @@
 //! GPUs for which a program lacks code, in itself or in a library that is loaded with it.
 //!
-//! HIP 7.2 says nothing about them by default, and may crash when a kernel is started, so the user is warned before.
+//! HIP 7.2 says nothing about them by default, and may crash when a kernel is started, so the user is warned before. SPIR-V serves
+//! every GPU if the comgr that HIP loads compiles it, which is asked.
 //! Of compressed code only the tables of entries are read.
 //!
 //! Absent on purpose: libraries that a program loads later (`dlopen`), programs of a script.
 
+use crate::work::comgr::{self, SpirvSupport};
 use crate::work::inventory::{self, InventoryDepth};
 use crate::work::probe::{is_unusable, on_path};
 use hotswap_files::reads;
@@ -31,9 +33,10 @@ pub(super) fn without_code(program: &OsStr, libraries: &OsStr, gpus: &[TargetId]
         Ok(None) => return Vec::new(),
         Err(error) => return vec![unknown_code_warning(error)],
     };
-    let mut found = warnings(&program, gpus);
+    let mut comgr = ComgrAnswer { libraries, support: None };
+    let mut found = warnings(&program, gpus, &mut comgr);
     match loaded_with(&program, libraries) {
-        Ok(files) => found.extend(files.iter().flat_map(|file| warnings(file, gpus))),
+        Ok(files) => found.extend(files.iter().flat_map(|file| warnings(file, gpus, &mut comgr))),
         Err(error) => found.push(unknown_code_warning(error)),
     }
     found
@@ -44,20 +47,42 @@ fn unknown_code_warning(error: Diagnostic) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, what, ..error }
 }
 
-fn warnings(file: &Path, gpus: &[TargetId]) -> Vec<Diagnostic> {
-    let targets = match targets_of(file) {
-        Ok(targets) => targets,
+/// The answer of the comgr that the program finds, asked when the first file needs it.
+struct ComgrAnswer<'a> {
+    libraries: &'a OsStr,
+    support: Option<SpirvSupport>,
+}
+
+impl ComgrAnswer<'_> {
+    /// Why SPIR-V is not compiled; `None` where it is.
+    fn refusal(&mut self) -> Option<String> {
+        let ask = || comgr::spirv_support(Some(self.libraries), None).unwrap_or(SpirvSupport::Unknown);
+        match self.support.get_or_insert_with(ask) {
+            SpirvSupport::Compiled => None,
+            SpirvSupport::Refused(reason) => Some(format!("the comgr that HIP loads does not compile: {reason}")),
+            SpirvSupport::Unknown => Some("comgr would compile, and does not answer whether it can".to_owned()),
+        }
+    }
+}
+
+fn warnings(file: &Path, gpus: &[TargetId], comgr: &mut ComgrAnswer<'_>) -> Vec<Diagnostic> {
+    let code = match code_of(file) {
+        Ok(code) => code,
         Err(error) => return vec![unknown_code_warning(error)],
     };
-    if targets.is_empty() {
+    let missing = gpus.iter().filter(|gpu| !code.targets.iter().any(|target| target_serves_gpu(target, gpu)));
+    let warning = |text: String| Diagnostic::warning(codes::NO_CODE_FOR_GPU, text).in_file(file);
+    if code.has_spirv {
+        let texts =
+            missing.filter_map(|gpu| Some(format!("for {gpu} it has SPIR-V alone, which {}", comgr.refusal()?)));
+        return texts.map(warning).collect();
+    }
+    if code.targets.is_empty() {
         return Vec::new();
     }
-    let missing = gpus.iter().filter(|gpu| !targets.iter().any(|target| target_serves_gpu(target, gpu)));
-    let names: BTreeSet<String> = targets.iter().map(ToString::to_string).collect();
+    let names: BTreeSet<String> = code.targets.iter().map(ToString::to_string).collect();
     let names: Vec<String> = names.into_iter().collect();
-    missing
-        .map(|gpu| Diagnostic::warning(codes::NO_CODE_FOR_GPU, unserved_gpu_text(gpu, &names)).in_file(file))
-        .collect()
+    missing.map(|gpu| warning(unserved_gpu_text(gpu, &names))).collect()
 }
 
 fn target_serves_gpu(target: &TargetId, gpu: &TargetId) -> bool {
@@ -68,18 +93,25 @@ fn unserved_gpu_text(gpu: &TargetId, names: &[String]) -> String {
     format!("it has no code for {gpu}, only for {}", names.join(", "))
 }
 
-/// The targets of a file's code. Without device code, with SPIR-V, which HIP compiles for any GPU, and with code that is damaged,
-/// a file is not a subject of this.
-fn targets_of(file: &Path) -> Result<Vec<TargetId>, Diagnostic> {
-    let (mut targets, mut is_for_any) = (Vec::new(), false);
+/// The code of a file.
+#[derive(Default)]
+struct FileCode {
+    targets: Vec<TargetId>,
+    /// HIP compiles it for any GPU, if comgr can.
+    has_spirv: bool,
+}
+
+/// The code of a file; damaged code is not a subject of this.
+fn code_of(file: &Path) -> Result<FileCode, Diagnostic> {
+    let mut code = FileCode::default();
     let bytes = hotswap_files::open_or_stdin(file)?;
     let _ = inventory::visit_to(&hotswap_bundle::find_containers(&bytes), InventoryDepth::Tables, |container| {
         for target in container.rows.iter().filter_map(|row| row.target.as_deref()) {
-            is_for_any |= target == SPIRV;
-            targets.extend(target.parse::<TargetId>());
+            code.has_spirv |= target == SPIRV;
+            code.targets.extend(target.parse::<TargetId>());
         }
     });
-    Ok(if is_for_any { Vec::new() } else { targets })
+    Ok(code)
 }
 
 /// The file that a command names; `None` where there is none.
@@ -138,19 +170,28 @@ mod tests {
     }
 
     #[test]
-    fn code_for_any_gpu_serves() {
+    fn code_for_any_gpu_serves_if_comgr_compiles_it() {
         let directory = tempfile::tempdir().unwrap();
-        let bundle = |ids: &[&str]| {
+        let told = |ids: &[&str], support: SpirvSupport| {
             let mut bundle = hotswap_bundle::Bundle::default();
             for id in ids {
                 bundle.push(*id, b"code".to_vec()).unwrap();
             }
             let file = directory.path().join("file");
             std::fs::write(&file, bundle.to_bytes().unwrap()).unwrap();
-            warnings(&file, &["gfx1031".parse().unwrap()]).len()
+            let mut comgr = ComgrAnswer { libraries: OsStr::new(""), support: Some(support) };
+            let found = warnings(&file, &["gfx1031".parse().unwrap()], &mut comgr);
+            found.iter().map(|warning| warning.what.clone()).collect::<Vec<_>>()
         };
         let (one, any) = ("hipv4-amdgcn-amd-amdhsa--gfx1030", "hip-spirv64-amd-amdhsa--amdgcnspirv");
-        assert_eq!([bundle(&[one]), bundle(&[any]), bundle(&[one, any])], [1, 0, 0]);
+        let refused = || SpirvSupport::Refused("no translator".to_owned());
+        assert_eq!(told(&[one], SpirvSupport::Compiled), ["it has no code for gfx1031, only for gfx1030"]);
+        assert_eq!(told(&[any], SpirvSupport::Compiled), [""; 0]);
+        assert_eq!(told(&[one, any], SpirvSupport::Compiled), [""; 0]);
+        let why = "for gfx1031 it has SPIR-V alone, which the comgr that HIP loads does not compile: no translator";
+        assert_eq!(told(&[one, any], refused()), [why]);
+        assert_eq!(told(&["hipv4-amdgcn-amd-amdhsa--gfx1031", any], refused()), [""; 0]);
+        assert!(told(&[any], SpirvSupport::Unknown)[0].ends_with("does not answer whether it can"));
     }
 
     #[test]
