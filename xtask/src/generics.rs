@@ -1,6 +1,6 @@
 //! The task `generics`: generic targets for libraries of Debian's, their bytes and the GPUs that they serve, as a table.
 //!
-//! By hand, not in CI: it downloads half a gigabyte and writes as much again. It writes `docs/generics.md`.
+//! By hand, not in CI: it downloads half a gigabyte and writes as much again. It writes `docs/evidence/generics.md`.
 //!
 //! Invariants: only `hotswap retarget` makes and `hotswap list` judges; a file of which something was refused says so.
 
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Makes generic targets for libraries of Debian's, and writes docs/generics.md.
+/// Makes generic targets for libraries of Debian's, and writes docs/evidence/generics.md.
 #[derive(Parser)]
 struct Options {
     /// Only libraries whose name contains this; nothing is written then
@@ -51,7 +51,7 @@ fn is_code(name: &str) -> bool {
 
 /// The requested targets.
 const GENERICS: &str = "gfx9-generic,gfx10-1-generic,gfx10-3-generic,gfx11-generic,gfx12-generic";
-const PAGE: &str = "docs/generics.md";
+const PAGE: &str = "docs/evidence/generics.md";
 
 const INTRODUCTION: &str = "\
 # Generic targets for libraries of a distribution
@@ -64,7 +64,7 @@ files of their own); and without the code that these make superfluous (`--drop c
 which a generic target fails a check that is not the lack of a source.
 
 rocBLAS and rocRAND choose files and kernels by the GPU's name: the further GPUs are served if their libraries see the
-source's ([names](names.md)). The files of one GPU lie under its name; `hotswap serve` makes named targets for them.
+source's ([names](../guide/names.md)). The files of one GPU lie under its name; `hotswap serve` makes named targets for them.
 
 | library | files | bytes | GPUs | with generics: bytes | GPUs | without covered code: bytes | refused |
 | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -1,6 +1,6 @@
 //! The task `survey`: which pairs are correct for the libraries of Debian and of PyPI, and why not, as a table.
 //!
-//! By hand, not in CI: it downloads gigabytes. It writes `docs/names-survey.md`.
+//! By hand, not in CI: it downloads gigabytes. It writes `docs/evidence/names-survey.md`.
 //!
 //! Invariants: only `hotswap retarget --dry-run` judges; a package that is not available is a row with the reason.
 
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Judges packages of Debian and wheels of PyPI, and writes docs/names-survey.md.
+/// Judges packages of Debian and wheels of PyPI, and writes docs/evidence/names-survey.md.
 #[derive(Parser)]
 struct Options {
     /// Only packages whose name contains this; nothing is written then
@@ -86,7 +86,7 @@ const TARGETS: &[&str] = &[
 ];
 
 /// The path of the table.
-const PAGE: &str = "docs/names-survey.md";
+const PAGE: &str = "docs/evidence/names-survey.md";
 
 const INTRODUCTION: &str = "\
 # Which finished libraries can be retargeted

@@ -35,7 +35,7 @@ const BANNED: &[(&str, &str)] = &[
 ];
 
 /// The page that says which words are retired.
-const GLOSSARY: &str = "docs/glossary.md";
+const GLOSSARY: &str = "docs/reference/glossary.md";
 
 const GENERATED: &[&str] = &["Cargo.lock"];
 

@@ -1,4 +1,4 @@
-//! The table of `docs/emulator-coverage.md`: what the emulator knows, by target, of all instructions and of those in a corpus.
+//! The table of `docs/evidence/emulator-coverage.md`: what the emulator knows, by target, of all instructions and of those in a corpus.
 //!
 //! The second part compiles the twins and hipCUB for each target; it is made with `HOTSWAP_TEST_EVERYTHING=1` alone, and is the
 //! committed one otherwise.
@@ -30,7 +30,7 @@ known instructions may be refused, by name, when they are executed.
 ";
 
 fn file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/emulator-coverage.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/evidence/emulator-coverage.md")
 }
 
 /// The mnemonics of a disassembly, without the suffixes that select an encoding.

@@ -1,4 +1,4 @@
-//! Random kernels for gfx1250: rewritten, and judged by all judges. The table of `docs/random-kernels.md`.
+//! Random kernels for gfx1250: rewritten, and judged by all judges. The table of `docs/evidence/random-kernels.md`.
 
 use crate::judged_pairs::STEPPINGS;
 use crate::judges::{JudgeTally, judge_object};

@@ -1,4 +1,4 @@
-//! `docs/corpus.md`: one part for each package, so that one can be made again without the others.
+//! `docs/evidence/corpus.md`: one part for each package, so that one can be made again without the others.
 
 use super::file::Row;
 use crate::outcome::{During, Outcome};

@@ -1,4 +1,4 @@
-//! `docs/projects.md`: a row for each project. Rows of projects that were not built stay.
+//! `docs/evidence/projects.md`: a row for each project. Rows of projects that were not built stay.
 
 use super::build::{ComparedUnit, Comparison};
 use super::table::{ABSENT, PROJECTS, Project};
@@ -22,7 +22,7 @@ each project a few translation units are compiled with the options of its own bu
   `-fhotswap-coalesce`. Each code object must equal that of clang, but for those of the plan of RCCL and of attention: clang's code for
   these GPUs differs, so the program runs on each target.
 - All have `-cuid=`: clang makes this identifier, a symbol in code objects, of its arguments otherwise.
-- Programs are linked by clang and run on [emulated GPUs](run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
+- Programs are linked by clang and run on [emulated GPUs](../guide/run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
   same output and exit code 0.
 - RCCL is compiled for gfx1100, and the plan adds gfx1101: its sources name GPUs, and do not compile for gfx1031. Its program is linked
   in each build, and runs on two GPUs: *plain* on two gfx1100, *plan* on one of each kind and on two gfx1101.

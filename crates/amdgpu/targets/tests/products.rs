@@ -28,7 +28,7 @@ fn the_page_is_the_table() {
     for GpuProduct { name, processor, source } in PRODUCTS {
         page += &format!("| {name} | {processor} | {} | {source} |\n", find_processor(processor).unwrap().family);
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/products.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/products.md");
     golden(&file, &page).unwrap_or_else(|difference| panic!("{difference}"));
 }
 

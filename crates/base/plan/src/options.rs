@@ -1,8 +1,8 @@
 //! The options of a plan, one row each: the arguments of the compiler, of `hotswap plan` and of CMake, their help, and
 //! their lines in the plan's text are all read from this table.
 //!
-//! A new option is a row here and a field of [`Plan`]. `cmake/HotSwapOptions.cmake` and the table in `docs/cmake.md` are
-//! printed from the rows (`tests/cmake.rs`), `driver-wrapper/OPTIONS.md` and the table in `docs/compiler.md` by
+//! A new option is a row here and a field of [`Plan`]. `cmake/HotSwapOptions.cmake` and the table in `docs/guide/cmake.md` are
+//! printed from the rows (`tests/cmake.rs`), `driver-wrapper/OPTIONS.md` and the table in `docs/guide/compiler.md` by
 //! `hotswap-clang --hotswap-help=markdown`.
 //!
 //! Absent on purpose: effects of the values, which are where [`Plan`]'s fields are read, and options not part of
@@ -65,7 +65,7 @@ pub struct Keyword {
     pub name: &'static str,
     /// Its values in the synopsis; empty for a switch.
     pub values: &'static str,
-    /// Its row in `docs/cmake.md`.
+    /// Its row in `docs/guide/cmake.md`.
     pub help: &'static str,
 }
 
@@ -197,7 +197,11 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
             value: None,
             help: "Apply experimental pairs, too, for which the only evidence is the compatibility matrix",
         }),
-        keyword: Keyword { name: "ALLOW_EXPERIMENTAL", values: "", help: "also apply [experimental pairs](pairs.md)" },
+        keyword: Keyword {
+            name: "ALLOW_EXPERIMENTAL",
+            values: "",
+            help: "also apply [experimental pairs](../reference/pairs.md)",
+        },
         line: "allow",
         rank: 1,
         json: "experimental",

@@ -1,6 +1,6 @@
 //! The whole matrix: rows for people, pairs for programs, a page for the documentation.
 //!
-//! `docs/compatibility.md` is the output of `hotswap compat --matrix --format markdown`; a test compares the two.
+//! `docs/reference/compatibility.md` is the output of `hotswap compat --matrix --format markdown`; a test compares the two.
 
 use super::{name, pair_json};
 use crate::work::text;
