@@ -183,6 +183,8 @@ const HEAD: &str = "\
 
 <!-- Written by `cargo xtask bench peers` and, at the end, `bench files` and `bench project`; do not edit. -->
 
+For readers who ask what HotSwap costs: the times of its commands beside those of the tools that do the same.
+
 HotSwap's commands beside the tools that do the same: LLVM 22's, and ccache, a wrapper that many builds already have. Times are
 medians by the clock, of rounds in which all programs take turns; differences and ratios are medians of the rounds'. All outputs
 that are compared are the same bytes.

@@ -282,6 +282,7 @@ fn write_page(answer: &Answer, commit: &str) -> Outcome {
 
 fn page_text(find_row: impl Fn(&Machine, Order) -> Option<String>) -> String {
     let mut text = "# The first commands on bare machines\n\n\
+        For new users: how the first commands of the README end on machines that lack one thing or another.\n\n\
         Written by `cargo xtask fresh`. Each machine is a root directory of Debian 12 made by mmdebstrap, with a Rust toolchain, a C compiler,\n\
         git, the sources and an empty home; the rows name what differs. *Refuses at once* means: with a message that has these words,\n\
         before anything but `xtask` is built. Time is by the clock, of a machine with two processors that may have had other work; size is the home\n\

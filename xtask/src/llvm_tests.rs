@@ -314,6 +314,7 @@ fn is_known_exception(name: &&str) -> bool {
 fn page_text(version: &str, results: &[Results]) -> String {
     let mut text = format!(
         "# LLVM's own tests of the driver\n\n<!-- Written by `cargo xtask llvm-tests`; do not edit. -->\n\n\
+         For users of `hotswap-clang` in clang's place: how LLVM's own tests of the driver end with it.\n\n\
          LLVM's tests of clang's driver (`{DRIVER_TESTS}`) that name HIP or offloading, from Debian's source package\n\
          `{SOURCES}` {version}, judged by LLVM's lit and FileCheck. `clang` is the one of the same package, or `hotswap-clang` with\n\
          that one behind it. The plan for other GPUs is `HOTSWAP_RETARGET='{OTHER_GPUS}'`.\n\n\

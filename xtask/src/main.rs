@@ -26,6 +26,7 @@ mod corpus;
 mod demo;
 mod disk;
 mod dist;
+mod doc_pages;
 mod documents;
 mod extras;
 mod fresh;
@@ -109,7 +110,7 @@ const TASKS: &[Task] = &[
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
     Task { name: "steppings", help: "what LLVM 24 does otherwise for the processors of each pair, write docs/evidence/steppings.md", run: steppings::main },
-    Task { name: "prove", help: "evidence by execution: rewrites, planted faults, proofs, generated programs; writes docs/evidence/evidence.md", run: prove::main },
+    Task { name: "prove", help: "evidence by execution: rewrites, planted faults, proofs, generated programs; writes docs/evidence/execution.md", run: prove::main },
     Task { name: "projects", help: "build parts of real HIP projects by clang and through HotSwap, write docs/evidence/projects.md", run: projects::main },
     Task { name: "remote", help: "compile on a Remote Execution engine without network, and compare the bytes", run: remote::main },
     Task { name: "stack", help: "judge and measure served libraries of Debian: stack exam, stack cost", run: stack::main },

@@ -48,7 +48,7 @@ enum Action {
 }
 
 const PAGE: &str = "docs/evidence/serve-exam.md";
-const PAGE_OF_CHANGES: &str = "docs/guide/uses.md";
+const PAGE_OF_CHANGES: &str = "docs/evidence/uses.md";
 
 const fn experimental(name: &'static str) -> Package {
     Package { name, origin: Origin::Experimental }

@@ -93,6 +93,8 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `cargo xtask survey`; do not edit. -->
 
+For owners of a GPU and packagers: which finished libraries can be retargeted to which GPUs, and why the others cannot.
+
 What `hotswap retarget --dry-run` says of libraries of Debian and of wheels of PyPI, for all targets of validated pairs.
 *Right*: code can be made for these GPUs; no choice by the GPU's name that HotSwap knows was found in the file. *By name*: the host part chooses kernels by the GPU's name, and would start
 others there than the code was compiled for (gpu-names.md). *Checks*: the code does not

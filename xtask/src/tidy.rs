@@ -5,8 +5,8 @@
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
 use crate::{
-    architecture, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry, sources,
-    started_programs, style_figures, walk,
+    architecture, doc_pages, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry,
+    sources, started_programs, style_figures, walk,
 };
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
@@ -165,6 +165,7 @@ fn check_text(name: &str, text: &str, complaints: &mut Vec<String>) {
             }
         }
     }
+    doc_pages::check_text(name, text, complaints);
     registry::check_text(name, text, complaints);
     ignored_reads::check_text(name, text, complaints);
     started_programs::check_text(name, text, complaints);

@@ -20,6 +20,8 @@ const STRICT: &str = "gfx1250-strict";
 
 const HEAD: &str = "# Instructions that the emulator knows
 
+For users of the emulator: how many instructions of each GPU it executes.
+
 Made by `HOTSWAP_TEST_EVERYTHING=1 HOTSWAP_BLESS=1 cargo xtask test -p hotswap-emulator-exam coverage`. An instruction is a mnemonic, or
 a pair of a dual instruction. The corpus is the code that clang makes for the twins (`tests/emulator-exam/twins`), for generated
 programs at -O0 and -O3, and for hipCUB's algorithms (compiled for one GPU of each instruction set; none for gfx1250); for gfx1250-strict what HotSwap makes of gfx1250's. Images, formatted buffers and graphics are not known; single forms of

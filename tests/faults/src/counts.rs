@@ -13,6 +13,8 @@ use std::path::Path;
 /// The text before the table.
 const HEAD: &str = "# System calls that fail
 
+For reviewers: how HotSwap's programs end when a system call fails, by command and call.
+
 Each command runs once for each of its system calls and each error that the system may return for it, and for short reads and
 writes. A run is right if its result is that of a run without a fault, or if it ends with an exit code other than 0, gives the
 system's reason, and every file is as it was or as it is to become. The tests write this page, with HOTSWAP_BLESS=1 and

@@ -1,4 +1,4 @@
-//! The table of `docs/evidence/evidence.md`.
+//! The table of `docs/evidence/execution.md`.
 
 use std::fmt::Write;
 
@@ -19,6 +19,8 @@ pub struct EvidenceRow {
 }
 
 const HEAD: &str = "# Evidence by execution
+
+For readers who doubt that rewritten code computes the same: each claim, what was executed for it, and the result.
 
 Written by `cargo xtask prove`. The judge is [the emulator](../reference/emulator.md), which shares nothing with the rewriter, the host's
 processor, or an SMT solver. `cargo xtask test` runs a part of each line. Runs over all 2^32 floats take an hour; they are made in

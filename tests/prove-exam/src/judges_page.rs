@@ -9,6 +9,8 @@ use std::fmt::Write;
 
 const HEAD: &str = "# The judges about the same objects
 
+For reviewers of retargeted and rewritten code: whether independent checkers agree about it, pair by pair.
+
 Written by `cargo xtask prove judges --page docs/evidence/judges.md`. For every pair of GPUs that plans apply, code objects go the product's way (the
 checks of the pair, then the rewriter, or a new label), and all judges are asked about the result: `hotswap lint` must have no
 finding that the original does not have, `hotswap verify --against` must prove all, and `hotswap check` must find no difference. A second

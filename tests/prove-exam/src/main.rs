@@ -27,7 +27,7 @@ enum Words {
     /// Everything; writes the table of evidence.
     All {
         /// The page.
-        #[arg(long, default_value = "docs/evidence/evidence.md")]
+        #[arg(long, default_value = "docs/evidence/execution.md")]
         page: PathBuf,
         /// Only rewritten objects whose name holds this.
         #[arg(long, default_value = "")]

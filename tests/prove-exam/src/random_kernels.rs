@@ -84,6 +84,8 @@ fn judge_batch(
 
 const HEAD: &str = "# Random kernels
 
+For reviewers of the rewriter: its results for generated kernels, and what independent checkers say of them.
+
 Written by `cargo xtask prove random`. Kernels for gfx1250 are made by `tests/rewrite-exam/src/random`, assembled by LLVM 24,
 rewritten for gfx1250-strict, as object files and linked, and judged: a second run must change nothing, `hotswap lint` must
 have no finding that the original does not have, `hotswap verify --against` must prove all, and `hotswap check` must find

@@ -8,6 +8,8 @@ use std::path::Path;
 
 const HEAD: &str = "# What packages hold, and what HotSwap makes of it
 
+For packagers and reviewers: what HotSwap's commands do with the files of packages and wheels, package by package.
+
 Written by `cargo xtask corpus`. Each file with device code was listed, verified, taken apart and compared with what
 clang-offload-bundler takes out (*compared*), compressed, pruned and retargeted; each output was verified, and loaded where
 the file itself can be loaded in the userland (*loaded*). *Wrong* is what contradicts another tool or does not verify; what

@@ -10,6 +10,8 @@ use std::path::Path;
 const HEAD: &str = "\
 # Real projects, built through HotSwap
 
+For developers of HIP projects: build times and results of parts of known projects, with clang and through HotSwap.
+
 Made by `cargo xtask projects`. The sources are those of Debian's source packages, of a crate and of Python packages, downloaded when the task runs; from
 each project a few translation units are compiled with the options of its own build system, by clang 22 at `-O2`:
 

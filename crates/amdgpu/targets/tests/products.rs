@@ -11,6 +11,8 @@ const LIST: &str = "/usr/share/libdrm/amdgpu.ids";
 const HEAD: &str = "\
 # Products and their targets
 
+For owners of an AMD graphics card: the target of its GPU.
+
 The name on the box, the target of its GPU, and the public document that says so. `hotswap targets`, `hotswap serve` and
 `hotswap compat` take these names, with or without \"AMD\", \"Radeon\", \"RX\" or \"Pro\", in any case: `hotswap targets \"RX 6700 XT\"`. A name
 that belongs to products with different GPUs is refused, with all of them. Laptops' names mislead: an RX 6800M has the GPU of an

@@ -225,7 +225,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_LINK",
             values: "check|fix|off",
-            help: "kernels that are [launched with fewer registers](device-link.md) than the functions need that they call: `check` stops the build, `fix` raises the numbers, `off` ignores it; by default checked where a device link has several separately compiled objects",
+            help: "kernels that are [launched with fewer registers](device-functions.md#device-links-of-separately-compiled-objects) than the functions need that they call: `check` stops the build, `fix` raises the numbers, `off` ignores it; by default checked where a device link has several separately compiled objects",
         },
         line: "device-link",
         rank: 6,
@@ -253,7 +253,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_LINK_STACK",
             values: "BYTES",
-            help: "scratch of a work-item, at least, where a kernel reaches [a recursion, a call through a pointer](device-link.md#scratch-without-a-known-bound) or a frame of unknown size",
+            help: "scratch of a work-item, at least, where a kernel reaches [a recursion, a call through a pointer](device-functions.md#scratch-without-a-known-bound) or a frame of unknown size",
         },
         line: "device-link-stack",
         rank: 10,
@@ -278,7 +278,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_SYMBOLS",
             values: "",
-            help: "put a [table of the device functions](device-symbols.md) into each code object",
+            help: "put a [table of the device functions](device-functions.md) into each code object",
         },
         line: "device-symbols",
         rank: 7,
@@ -303,7 +303,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_EXPORTS",
             values: "…",
-            help: "device functions [for other code objects](device-exchange.md), mangled names: they are kept, and named in the table of functions",
+            help: "device functions [for other code objects](device-functions.md#functions-across-code-objects), mangled names: they are kept, and named in the table of functions",
         },
         line: "device-export",
         rank: 8,
@@ -328,7 +328,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_IMPORTS",
             values: "…",
-            help: "device functions [of other code objects](device-exchange.md), mangled names: calls go through words that are filled when the code is loaded",
+            help: "device functions [of other code objects](device-functions.md#functions-across-code-objects), mangled names: calls go through words that are filled when the code is loaded",
         },
         line: "device-import",
         rank: 9,

@@ -8,6 +8,8 @@ use std::path::Path;
 const HEAD: &str = "\
 # Errors
 
+For users who see a message of HotSwap: the meaning of its code, what to do, the cause and an example.
+
 Each message of HotSwap has a code in brackets: `hotswap: error: [HS0304] app: no device code was found; …`. Its first two digits
 are the area, and all codes of an area have one [exit code](../guide/compiler.md#exit-codes), except where the table says something
 else. `hotswap explain HS0304` prints a row of this table, with the\ncause and an example, which are [below](#causes-and-examples). Warnings have codes of the same table, and the exit code 0; the\nnote of a command that had nothing to change (HS0470) has 17.

@@ -28,6 +28,8 @@ const INTRODUCTION: &str = "\
 
 <!-- Printed by `hotswap compat --matrix --format markdown`; do not edit. -->
 
+For users who choose a source GPU: whether code for one GPU can serve another, for all pairs.
+
 `hotswap compat SOURCE TARGET` says about one pair what this page says about all. Pairs that do not
 stand here are between families that encode instructions differently, and are unsafe. \"Safe\" means safe by
 LLVM's model of the hardware: its tables of instructions, encodings, hazards and resources. Code for a
