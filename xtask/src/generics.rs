@@ -63,10 +63,10 @@ For maintainers of distributions: the size of ROCm libraries, and the GPUs that 
 Bytes of the code files, and the GPUs for which every fat binary has code: as Debian has them; with the generic targets that
 `hotswap retarget FILE --to GENERICS` can make (`--policy keep --allow names --compress`; `--keep-source` for code objects in
 files of their own); and without the code that these make superfluous (`--drop covered`). *Refused* counts the containers in
-which a generic target fails a check that is not the lack of a source.
+which a generic target fails a check other than the lack of a source.
 
-rocBLAS and rocRAND choose files and kernels by the GPU's name: the further GPUs are served if their libraries see the
-source's ([names](../guide/gpu-names.md#another-gpus-name-for-host-programs)). The files of one GPU lie under its name; `hotswap serve` makes named targets for them.
+rocBLAS and rocRAND choose files and kernels by the GPU's name: the additional GPUs are served if their libraries see the
+source's name ([names](../guide/gpu-names.md#another-gpus-name-for-host-programs)). The files of a GPU are found by its name; `hotswap serve` makes named targets for them.
 
 | library | files | bytes | GPUs | with generics: bytes | GPUs | without covered code: bytes | refused |
 | --- | --- | --- | --- | --- | --- | --- | --- |

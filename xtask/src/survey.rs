@@ -95,10 +95,10 @@ const INTRODUCTION: &str = "\
 
 For owners of a GPU and packagers: which finished libraries can be retargeted to which GPUs, and why the others cannot.
 
-What `hotswap retarget --dry-run` says of libraries of Debian and of wheels of PyPI, for all targets of validated pairs.
+The answers of `hotswap retarget --dry-run` for libraries of Debian and wheels of PyPI, for all targets of validated pairs.
 *Right*: code can be made for these GPUs; no choice by the GPU's name that HotSwap knows was found in the file. *By name*: the host part chooses kernels by the GPU's name, and would start
-others there than the code was compiled for (gpu-names.md). *Checks*: the code does not
-pass the checks of the pair. GPUs that a file has code for, and those that it has no source for, are not told. The sources
+kernels there that the code was not compiled for ([names](../guide/gpu-names.md)). *Checks*: the code does not
+pass the checks of the pair. GPUs that a file has code for, and those that it does not have a source for, are not listed. The sources
 are the best in each fat binary; a target is right only if it is right in all fat binaries with a source for it.
 
 | package | file | fat binaries | right | by name | checks |

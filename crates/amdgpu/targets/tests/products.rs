@@ -13,12 +13,12 @@ const HEAD: &str = "\
 
 For owners of an AMD graphics card: the target of its GPU.
 
-The name on the box, the target of its GPU, and the public document that says so. `hotswap targets`, `hotswap serve` and
+Each row has the name on the box, the target of its GPU, and the public document that states it. `hotswap targets`, `hotswap serve` and
 `hotswap compat` take these names, with or without \"AMD\", \"Radeon\", \"RX\" or \"Pro\", in any case: `hotswap targets \"RX 6700 XT\"`. A name
 that belongs to products with different GPUs is refused, with all of them. Laptops' names mislead: an RX 6800M has the GPU of an
 RX 6700 XT, an RX 6800S that of an RX 6600 XT. `rocminfo | grep gfx` prints the target of a GPU that is in the machine.
 
-The page is made of the table in `crates/amdgpu/targets/src/products.rs` (`HOTSWAP_BLESS=1 cargo test -p hotswap-targets`).
+The page is generated from the table in `crates/amdgpu/targets/src/products.rs` (`HOTSWAP_BLESS=1 cargo test -p hotswap-targets`).
 
 | product | target | family | source |
 | --- | --- | --- | --- |

@@ -11,10 +11,12 @@ const HEAD: &str = "\
 For users who see a message of HotSwap: the meaning of its code, what to do, the cause and an example.
 
 Each message of HotSwap has a code in brackets: `hotswap: error: [HS0304] app: no device code was found; …`. Its first two digits
-are the area, and all codes of an area have one [exit code](../guide/compiler.md#exit-codes), except where the table says something
-else. `hotswap explain HS0304` prints a row of this table, with the\ncause and an example, which are [below](#causes-and-examples). Warnings have codes of the same table, and the exit code 0; the\nnote of a command that had nothing to change (HS0470) has 17.
+are the area, and all codes of an area have the same [exit code](../guide/compiler.md#exit-codes), except where the table states another
+one. `hotswap explain HS0304` prints a row of this table, with the
+cause and an example, which are [below](#causes-and-examples). Warnings have codes from the same table and the exit code 0; the
+note of a command that had nothing to change (HS0470) has 17.
 
-The page is made of the tables in `crates/base/report/src/codes.rs` and `explanations.rs` (`HOTSWAP_BLESS=1 cargo test -p hotswap-report`).
+The page is generated from the tables in `crates/base/report/src/codes.rs` and `explanations.rs` (`HOTSWAP_BLESS=1 cargo test -p hotswap-report`).
 
 | code | exit code | meaning | what to do |
 | --- | ---: | --- | --- |
