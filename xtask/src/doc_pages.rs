@@ -5,8 +5,8 @@
 use crate::paths;
 use std::path::Path;
 
-/// The directories of the pages.
-const PARTS: [&str; 3] = ["docs/guide/", "docs/reference/", "docs/evidence/"];
+/// The directories of the pages, and the page that names them.
+const PARTS: [&str; 4] = ["docs/guide/", "docs/reference/", "docs/evidence/", "docs/README.md"];
 
 /// The page that a run of all tests writes, which is not committed.
 const WRITTEN_LATER: &str = "docs/evidence/full-run.md";
