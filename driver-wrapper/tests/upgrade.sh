@@ -3,7 +3,7 @@ mkdir "$NAME" && cd "$NAME"
 cp ../hip.h ../a.hip ../main.cpp .
 export CCACHE_DIR=$PWD/ccache SCCACHE_DIR=$PWD/sccache SCCACHE_SERVER_UDS=$PWD/socket SCCACHE_IDLE_TIMEOUT=60
 export HOTSWAP_CLANG=$PWD/llvm/bin/clang++
-# The line of docs/remote-builds.md.
+# The line of docs/guide/remote-builds.md.
 export CCACHE_COMPILERCHECK='%compiler% --hotswap-identity'
 build() { # LAUNCHER…
     rm -f o.o

@@ -1,6 +1,6 @@
 //! The task `additions`: whether anything can be forgotten when a GPU, an option of plans, a form of containers or a patch family
 //! is added. It adds each in a copy of the sources, where all checks pass, and then leaves out one part after the other: each
-//! time a check must fail, with words that tell what is missing. The table goes to `docs/additions.md`.
+//! time a check must fail, with words that tell what is missing. The table goes to `docs/evidence/additions.md`.
 //!
 //! Invariants: the workspace is not written but for the page; a text that a row replaces is there exactly once, so that a row
 //! that the code has left behind fails instead of changing nothing.
@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use table::{ADDITIONS, Addition, Change, Omission};
 
-/// Adds a GPU, an option, a container and a family in a copy of the sources, leaves out each part, and writes docs/additions.md.
+/// Adds a GPU, an option, a container and a family in a copy of the sources, leaves out each part, and writes docs/evidence/additions.md.
 #[derive(Parser)]
 struct Options {
     /// Only additions whose name contains this; nothing is written then.
     filter: Option<String>,
 }
 
-const PAGE: &str = "docs/additions.md";
+const PAGE: &str = "docs/evidence/additions.md";
 
 const INTRODUCTION: &str = "\
 # What cannot be forgotten when something is added

@@ -23,7 +23,7 @@ struct Options {
     /// `fat` for those of whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of
     /// up to 26 million instructions (206 MB); `files` for small files of other projects; `project` for a project of 1,500 files;
     /// `peers` for the commands beside those of LLVM and ccache, which writes
-    /// docs/benchmarks.md.
+    /// docs/evidence/benchmarks.md.
     filter: Option<String>,
     /// Rounds of each contest in place of its own number.
     #[arg(long)]

@@ -1,10 +1,10 @@
-//! Parts of docs/benchmarks.md that tasks of their own write, each between two marks with its name.
+//! Parts of docs/evidence/benchmarks.md that tasks of their own write, each between two marks with its name.
 
 use crate::outcome::{During, Outcome};
 use crate::paths;
 use std::fs;
 
-const PAGE: &str = "docs/benchmarks.md";
+const PAGE: &str = "docs/evidence/benchmarks.md";
 /// The parts in the order of the page.
 const PARTS: [&str; 2] = ["files", "project"];
 

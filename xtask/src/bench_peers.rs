@@ -1,4 +1,4 @@
-//! `cargo xtask bench peers`: commands of HotSwap beside the tools that do the same, and `docs/benchmarks.md`.
+//! `cargo xtask bench peers`: commands of HotSwap beside the tools that do the same, and `docs/evidence/benchmarks.md`.
 //!
 //! Each contest has the same input and the same result: the outputs are compared before anything is timed. The first contestant
 //! is what the others are compared with; the peers are those of LLVM, and ccache, the wrapper that most builds already pay for.
@@ -169,7 +169,7 @@ fn table(contest: &Contest, scores: &[Score]) -> String {
 pub(crate) fn write_page(directory: &Path) -> Outcome {
     let file = directory.join(ROWS);
     let Ok(rows) = fs::read_to_string(&file) else { return Ok(()) };
-    let page = paths::workspace().join("docs/benchmarks.md");
+    let page = paths::workspace().join("docs/evidence/benchmarks.md");
     let old = fs::read_to_string(&page).unwrap_or_default();
     let parts = bench_page::written_parts(&old);
     let parts = if parts.is_empty() { String::new() } else { format!("\n{parts}") };
@@ -182,6 +182,8 @@ const HEAD: &str = "\
 # Benchmarks
 
 <!-- Written by `cargo xtask bench peers` and, at the end, `bench files` and `bench project`; do not edit. -->
+
+For readers who ask what HotSwap costs: the times of its commands beside those of the tools that do the same.
 
 HotSwap's commands beside the tools that do the same: LLVM 22's, and ccache, a wrapper that many builds already have. Times are
 medians by the clock, of rounds in which all programs take turns; differences and ratios are medians of the rounds'. All outputs

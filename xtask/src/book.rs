@@ -87,18 +87,32 @@ fn broken_links(pages: &BTreeMap<PathBuf, String>, sources: &Path) -> Vec<String
         for link in values(text, "href") {
             let (page, fragment) = link.split_once('#').unwrap_or((link, ""));
             let is_page = link.contains('#') || page.ends_with(".html") || page.ends_with(".md");
-            let target = if page.is_empty() { name.clone() } else { name.with_file_name(page) };
+            let target = if page.is_empty() { name.clone() } else { joined(name, page) };
+            let is_outside = target.starts_with("..");
             let is_there = match () {
                 // Other sites, style sheets and pictures, and the page for printing.
-                () if link.contains("://") || link == "print.html" || !(is_page || link.starts_with("../")) => true,
+                () if link.contains("://") || page.ends_with("print.html") || !(is_page || is_outside) => true,
                 // Files of the sources beside the pages. mdbook gives all pages its own extension.
-                () if link.starts_with("../") => sources.join(page.replace(".html", ".md")).exists(),
+                () if is_outside => sources.join(target.to_string_lossy().replace(".html", ".md")).exists(),
                 () => pages.get(&target).is_some_and(|text| fragment.is_empty() || has_identifier(text, fragment)),
             };
             broken.extend((!is_there).then(|| format!("{}: {link}", name.display())));
         }
     }
     broken
+}
+
+/// A relative link of a page, as a path in the book; it begins with `..` if it leads out of the book.
+fn joined(page: &Path, link: &str) -> PathBuf {
+    let mut path = page.parent().map(Path::to_owned).unwrap_or_default();
+    for part in link.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if path.file_name().is_some() => drop(path.pop()),
+            _ => path.push(part),
+        }
+    }
+    path
 }
 
 fn has_identifier(page: &str, fragment: &str) -> bool {
@@ -119,11 +133,20 @@ mod tests {
     fn links_to_missing_pages_and_headings_are_found() {
         let text = "<h2 id=\"here\">x</h2><a href=\"#here\"></a><a href=\"b.html#there\"></a><a href=\"#nowhere\"></a>\
                     <a href=\"c.html\"></a><a href=\"../src/\"></a><a href=\"../absent.html\"></a><a href=\"https://a.b/c.html\"></a>";
-        let pages = [("a.html", text), ("b.html", "<h2 id=\"there\">y</h2>")];
+        let below = "<a href=\"../b.html#there\"></a><a href=\"../a.html#there\"></a><a href=\"../c.html\"></a>\
+                     <a href=\"d.html\"></a><a href=\"../../src/\"></a><a href=\"../../absent.html\"></a>";
+        let pages = [("a.html", text), ("b.html", "<h2 id=\"there\">y</h2>"), ("part/d.html", below)];
         let pages = pages.map(|(name, text)| (PathBuf::from(name), text.to_owned())).into();
         assert_eq!(
             broken_links(&pages, &paths::workspace().join("xtask/src")),
-            ["a.html: #nowhere", "a.html: c.html", "a.html: ../absent.html"]
+            [
+                "a.html: #nowhere",
+                "a.html: c.html",
+                "a.html: ../absent.html",
+                "part/d.html: ../a.html#there",
+                "part/d.html: ../c.html",
+                "part/d.html: ../../absent.html"
+            ]
         );
     }
 }

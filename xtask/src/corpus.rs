@@ -2,7 +2,7 @@
 //!
 //! Each file with device code is listed, verified, extracted and compared with the output of clang-offload-bundler,
 //! retargeted, pruned and compressed. Each output is verified, and loaded where the file itself can be. The results are
-//! the table `docs/corpus.md`. It is run by hand and at night: the packages have gigabytes.
+//! the table `docs/evidence/corpus.md`. It is run by hand and at night: the packages have gigabytes.
 //!
 //! Invariants: no part of a package enters the repository; a failing package gets a row with the reason, and the next
 //! one follows.
@@ -25,7 +25,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Treats every file with device code in packages of Debian's and in wheels, and writes docs/corpus.md.
+/// Treats every file with device code in packages of Debian's and in wheels, and writes docs/evidence/corpus.md.
 #[derive(Parser)]
 struct Options {
     /// Only packages whose name contains this; the table keeps the rows of the others.
@@ -84,7 +84,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     run::quiet(session.inside(&session.work, "cc").args(build))?;
     let bench = Bench { session, hotswap, work: work.clone() };
     let store = Packages::open()?;
-    let output = paths::workspace().join("docs/corpus.md");
+    let output = paths::workspace().join("docs/evidence/corpus.md");
     let is_wanted = |package: &&Package| options.only.as_ref().is_none_or(|part| package.name.contains(part.as_str()));
     for package in PACKAGES.iter().filter(is_wanted) {
         let rows = rows(&bench, &store, package)?;

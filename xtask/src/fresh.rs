@@ -1,4 +1,4 @@
-//! The task `fresh`: the README's commands on machines that have nothing, one row each in docs/fresh.md.
+//! The task `fresh`: the README's commands on machines that have nothing, one row each in docs/evidence/fresh.md.
 //!
 //! A machine is a Debian root directory made by mmdebstrap: a Rust toolchain, a C compiler, the committed sources,
 //! an empty home. Cargo's registry, the cache directory and the target directory are empty. A row that must refuse must do so
@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use table::{Expected, MACHINES, Machine, PACKAGES, SUITE, User};
 
-/// Runs the README's commands on machines that have nothing, and writes docs/fresh.md.
+/// Runs the README's commands on machines that have nothing, and writes docs/evidence/fresh.md.
 #[derive(Parser)]
 struct Options {
     /// Only this machine; may be repeated. `--list` prints the names.
@@ -67,7 +67,7 @@ impl Order {
 }
 
 const SCRIPT: &str = include_str!("fresh/machine.sh");
-const PAGE: &str = "docs/fresh.md";
+const PAGE: &str = "docs/evidence/fresh.md";
 /// No command takes longer.
 const LIMIT: Duration = Duration::from_secs(3 * 3600);
 /// Entries of the target directory that exist before the task builds anything.
@@ -282,6 +282,7 @@ fn write_page(answer: &Answer, commit: &str) -> Outcome {
 
 fn page_text(find_row: impl Fn(&Machine, Order) -> Option<String>) -> String {
     let mut text = "# The first commands on bare machines\n\n\
+        For new users: how the first commands of the README end on machines that lack one thing or another.\n\n\
         Written by `cargo xtask fresh`. Each machine is a root directory of Debian 12 made by mmdebstrap, with a Rust toolchain, a C compiler,\n\
         git, the sources and an empty home; the rows name what differs. *Refuses at once* means: with a message that has these words,\n\
         before anything but `xtask` is built. Time is by the clock, of a machine with two processors that may have had other work; size is the home\n\

@@ -39,7 +39,7 @@ struct Words {
     /// List the targets, and how long each has run: as recorded, and on this machine since.
     #[arg(long)]
     list: bool,
-    /// Add this machine's runs to docs/fuzz-runs.txt, which is committed.
+    /// Add this machine's runs to docs/evidence/fuzz-runs.txt, which is committed.
     #[arg(long, conflicts_with = "list")]
     record: bool,
     /// Only this target.
@@ -174,7 +174,7 @@ impl RunBook {
 }
 
 /// The committed runs of all machines, in the same form.
-const RECORDED: &str = "docs/fuzz-runs.txt";
+const RECORDED: &str = "docs/evidence/fuzz-runs.txt";
 
 fn recorded() -> PathBuf {
     paths::workspace().join(RECORDED)

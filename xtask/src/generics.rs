@@ -1,6 +1,6 @@
 //! The task `generics`: generic targets for libraries of Debian's, their bytes and the GPUs that they serve, as a table.
 //!
-//! By hand, not in CI: it downloads half a gigabyte and writes as much again. It writes `docs/generics.md`.
+//! By hand, not in CI: it downloads half a gigabyte and writes as much again. It writes `docs/evidence/generics.md`.
 //!
 //! Invariants: only `hotswap retarget` makes and `hotswap list` judges; a file of which something was refused says so.
 
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Makes generic targets for libraries of Debian's, and writes docs/generics.md.
+/// Makes generic targets for libraries of Debian's, and writes docs/evidence/generics.md.
 #[derive(Parser)]
 struct Options {
     /// Only libraries whose name contains this; nothing is written then
@@ -51,20 +51,22 @@ fn is_code(name: &str) -> bool {
 
 /// The requested targets.
 const GENERICS: &str = "gfx9-generic,gfx10-1-generic,gfx10-3-generic,gfx11-generic,gfx12-generic";
-const PAGE: &str = "docs/generics.md";
+const PAGE: &str = "docs/evidence/generics.md";
 
 const INTRODUCTION: &str = "\
 # Generic targets for libraries of a distribution
 
 <!-- Written by `cargo xtask generics`; do not edit. -->
 
+For maintainers of distributions: the size of ROCm libraries, and the GPUs that they serve, with generic targets.
+
 Bytes of the code files, and the GPUs for which every fat binary has code: as Debian has them; with the generic targets that
 `hotswap retarget FILE --to GENERICS` can make (`--policy keep --allow names --compress`; `--keep-source` for code objects in
 files of their own); and without the code that these make superfluous (`--drop covered`). *Refused* counts the containers in
-which a generic target fails a check that is not the lack of a source.
+which a generic target fails a check other than the lack of a source.
 
-rocBLAS and rocRAND choose files and kernels by the GPU's name: the further GPUs are served if their libraries see the
-source's ([names](names.md)). The files of one GPU lie under its name; `hotswap serve` makes named targets for them.
+rocBLAS and rocRAND choose files and kernels by the GPU's name: the additional GPUs are served if their libraries see the
+source's name ([names](../guide/gpu-names.md#another-gpus-name-for-host-programs)). The files of a GPU are found by its name; `hotswap serve` makes named targets for them.
 
 | library | files | bytes | GPUs | with generics: bytes | GPUs | without covered code: bytes | refused |
 | --- | --- | --- | --- | --- | --- | --- | --- |

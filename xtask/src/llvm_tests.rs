@@ -2,7 +2,7 @@
 //!
 //! LLVM's sources and tools (lit, FileCheck, not, count) are Debian's packages, downloaded when the task runs. Each test runs three
 //! times: with clang, with `hotswap-clang` without a plan, and with a plan of the environment for other GPUs. It writes
-//! `docs/llvm-tests.md`.
+//! `docs/evidence/llvm-tests.md`.
 //!
 //! Invariants: lit judges, nothing of ours. A test that passes with clang and fails otherwise is an exception that the page names; one
 //! without a reason in the table fails the task.
@@ -24,7 +24,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs LLVM's tests of clang's driver with hotswap-clang, and writes docs/llvm-tests.md.
+/// Runs LLVM's tests of clang's driver with hotswap-clang, and writes docs/evidence/llvm-tests.md.
 #[derive(Parser)]
 struct Options {
     /// Only tests whose name contains this; nothing is written then.
@@ -42,7 +42,7 @@ const DRIVER_TESTS: &str = "clang/test/Driver";
 /// The tools of the compiler under test, as a path inside.
 const CLANG_TOOLS: &str = "/usr/lib/llvm-22/bin";
 const LLVM_TOOLS: &str = "usr/lib/llvm-22";
-const PAGE: &str = "docs/llvm-tests.md";
+const PAGE: &str = "docs/evidence/llvm-tests.md";
 /// A plan that no test's GPU is a source of.
 const OTHER_GPUS: &str = "gfx90c=>gfx909";
 
@@ -314,6 +314,7 @@ fn is_known_exception(name: &&str) -> bool {
 fn page_text(version: &str, results: &[Results]) -> String {
     let mut text = format!(
         "# LLVM's own tests of the driver\n\n<!-- Written by `cargo xtask llvm-tests`; do not edit. -->\n\n\
+         For users of `hotswap-clang` in clang's place: how LLVM's own tests of the driver end with it.\n\n\
          LLVM's tests of clang's driver (`{DRIVER_TESTS}`) that name HIP or offloading, from Debian's source package\n\
          `{SOURCES}` {version}, judged by LLVM's lit and FileCheck. `clang` is the one of the same package, or `hotswap-clang` with\n\
          that one behind it. The plan for other GPUs is `HOTSWAP_RETARGET='{OTHER_GPUS}'`.\n\n\

@@ -27,6 +27,7 @@ mod corpus;
 mod demo;
 mod disk;
 mod dist;
+mod doc_pages;
 mod documents;
 mod exhaustive;
 mod extras;
@@ -104,24 +105,24 @@ const TASKS: &[Task] = &[
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
     Task { name: "measure", help: "print figures of the source text: sizes, names, words, circles", run: measure::main },
     Task { name: "bench", help: "measure what HotSwap costs, side by side with doing without it", run: bench::main },
-    Task { name: "corpus", help: "treat the files of packages and wheels, and write docs/corpus.md", run: corpus::main },
+    Task { name: "corpus", help: "treat the files of packages and wheels, and write docs/evidence/corpus.md", run: corpus::main },
     Task { name: "fuzz", help: "fuzz all readers of foreign bytes (--list: targets and their hours)", run: fuzz::main },
     Task { name: "readme", help: "do what README.md and docs say and compare (--bless writes what came out)", run: readme::main },
     Task { name: "book", help: "make a book of the pages below docs, and check its links", run: book::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
-    Task { name: "steppings", help: "what LLVM 24 does otherwise for the processors of each pair, write docs/steppings.md", run: steppings::main },
-    Task { name: "prove", help: "evidence by execution: rewrites, planted faults, proofs, generated programs; writes docs/evidence.md", run: prove::main },
-    Task { name: "projects", help: "build parts of real HIP projects by clang and through HotSwap, write docs/projects.md", run: projects::main },
+    Task { name: "steppings", help: "what LLVM 24 does otherwise for the processors of each pair, write docs/evidence/steppings.md", run: steppings::main },
+    Task { name: "prove", help: "evidence by execution: rewrites, planted faults, proofs, generated programs; writes docs/evidence/execution.md", run: prove::main },
+    Task { name: "projects", help: "build parts of real HIP projects by clang and through HotSwap, write docs/evidence/projects.md", run: projects::main },
     Task { name: "remote", help: "compile on a Remote Execution engine without network, and compare the bytes", run: remote::main },
     Task { name: "stack", help: "judge and measure served libraries of Debian: stack exam, stack cost", run: stack::main },
-    Task { name: "symbols", help: "tables of device functions: symbols exam | bench | times, write docs/device-exam.md", run: symbols::main },
+    Task { name: "symbols", help: "tables of device functions: symbols exam | bench | times, write docs/evidence/device-exam.md", run: symbols::main },
     Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },
-    Task { name: "additions", help: "add a GPU, an option, a container, a family in a copy, leave out each part, write docs/additions.md", run: additions::main },
-    Task { name: "generics", help: "make generic targets for libraries of Debian's, write docs/generics.md", run: generics::main },
-    Task { name: "llvm-tests", help: "run LLVM's tests of clang's driver with hotswap-clang, write docs/llvm-tests.md", run: llvm_tests::main },
-    Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/names-survey.md", run: survey::main },
-    Task { name: "fresh", help: "the README's commands on bare machines, one row each in docs/fresh.md (--list)", run: fresh::main },
+    Task { name: "additions", help: "add a GPU, an option, a container, a family in a copy, leave out each part, write docs/evidence/additions.md", run: additions::main },
+    Task { name: "generics", help: "make generic targets for libraries of Debian's, write docs/evidence/generics.md", run: generics::main },
+    Task { name: "llvm-tests", help: "run LLVM's tests of clang's driver with hotswap-clang, write docs/evidence/llvm-tests.md", run: llvm_tests::main },
+    Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/evidence/names-survey.md", run: survey::main },
+    Task { name: "fresh", help: "the README's commands on bare machines, one row each in docs/evidence/fresh.md (--list)", run: fresh::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
 ];
 

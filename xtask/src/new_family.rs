@@ -60,7 +60,7 @@ pub(crate) fn main(arguments: Vec<String>) -> Outcome {
     let directory = options.directory.clone().unwrap_or_else(|| paths::workspace().join("crates/retarget/families"));
     let written = create(&options, &directory)?;
     written.iter().for_each(|file| println!("wrote {}", file.display()));
-    println!("Next: docs/writing-a-family.md; `cargo xtask test --debug -p hotswap-families` runs its cases");
+    println!("Next: docs/guide/writing-a-family.md; `cargo xtask test --debug -p hotswap-families` runs its cases");
     Ok(())
 }
 

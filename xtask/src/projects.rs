@@ -5,7 +5,7 @@
 //! | `table` | the projects as data |
 //! | `build` | four builds of a project, and their comparison |
 //! | `code` | the code objects in a file, by LLVM's tools |
-//! | `page` | `docs/projects.md` |
+//! | `page` | `docs/evidence/projects.md` |
 //!
 //! Invariants: sources are downloaded when the task runs and never committed. The judges are LLVM's tools and the bytes of
 //! files, nothing of HotSwap's. A project that fails gets a row with the reason, the next one follows, and the task fails.
@@ -31,7 +31,7 @@ use std::path::PathBuf;
 pub(crate) use table::MAGMA_HEADERS;
 use table::PROJECTS;
 
-/// Builds parts of real HIP projects by clang and through HotSwap, and writes docs/projects.md.
+/// Builds parts of real HIP projects by clang and through HotSwap, and writes docs/evidence/projects.md.
 #[derive(Parser)]
 struct Options {
     /// Only projects whose name contains this; the page keeps the rows of the others.
@@ -58,7 +58,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     }
     let bench = Bench { session, work: work.clone(), packages: Packages::open()? };
-    let page = paths::workspace().join("docs/projects.md");
+    let page = paths::workspace().join("docs/evidence/projects.md");
     let mut failed = Vec::new();
     let is_wanted = |name: &str| options.only.as_ref().is_none_or(|part| name.contains(part.as_str()));
     for project in PROJECTS.iter().filter(|project| is_wanted(project.name)) {

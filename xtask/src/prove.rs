@@ -1,4 +1,4 @@
-//! The task `prove`: evidence by execution; it writes `docs/evidence.md`.
+//! The task `prove`: evidence by execution; it writes `docs/evidence/execution.md`.
 //!
 //! It is a program of `tests/prove-exam`; this task provides the userland with its compilers, ggml's sources, and csmith.
 

@@ -1,6 +1,6 @@
 //! The task `readme`: follows the instructions of README.md and the pages of `docs`, and compares the output.
 //!
-//! README.md comes first; the pages follow by name and continue with its project; the READMEs of the examples are followed in
+//! README.md comes first; the pages follow in the order of docs/SUMMARY.md and continue with its project; the READMEs of the examples are followed in
 //! directories of their own.
 //!
 //! `cargo xtask …` commands are checked against the table of tasks and not run: this is one of them. All others run
@@ -83,15 +83,12 @@ impl Page {
     }
 }
 
-/// README.md, then the pages of `docs` by name.
+/// README.md, then the pages of `docs` in the book's order.
 fn pages() -> Outcome<Vec<Page>> {
-    let docs = paths::workspace().join("docs");
-    let entries = fs::read_dir(&docs).during("read", &docs)?.flatten();
-    let names = entries.map(|entry| format!("docs/{}", entry.file_name().to_string_lossy()));
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).collect();
-    names.sort();
-    names.insert(0, "README.md".to_owned());
-    names.into_iter().map(Page::read).collect()
+    let summary = Page::read("docs/SUMMARY.md".to_owned())?.text;
+    let listed = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let names = listed.map(|page| format!("docs/{page}"));
+    ["README.md".to_owned()].into_iter().chain(names).map(Page::read).collect()
 }
 
 /// The READMEs of the examples.
@@ -352,8 +349,16 @@ mod tests {
 
     #[test]
     fn every_link_leads_somewhere() {
-        for name in ["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned) {
-            let page = Page::read(name).unwrap();
+        let others = [
+            "ARCHITECTURE.md",
+            "CONTRIBUTING.md",
+            "CHANGELOG.md",
+            "SECURITY.md",
+            "docs/SUMMARY.md",
+            "packaging/README.md",
+        ];
+        let others = others.map(|name| Page::read(name.to_owned()).unwrap());
+        for page in others.into_iter().chain(example_pages().unwrap()) {
             let dead: Vec<_> = links(&page.text).into_iter().filter(|link| !leads_somewhere(&page, link)).collect();
             assert_eq!(dead, [""; 0], "{}", page.name);
         }
@@ -365,9 +370,7 @@ mod tests {
         }
         assert!(seen > 20, "{seen}");
         let page = Page { name: "README.md".into(), text: String::new() };
-        assert!(
-            !leads_somewhere(&page, "docs/no-such-page.md") && !leads_somewhere(&page, "README.md#no-such-heading")
-        );
+        assert!(!leads_somewhere(&page, "docs/no-such-page") && !leads_somewhere(&page, "README.md#no-such-heading"));
     }
 
     #[test]

@@ -34,11 +34,11 @@ struct Options {
     /// Use this installation in place of a new build.
     #[arg(long, value_name = "PREFIX")]
     installed: Option<PathBuf>,
-    /// Compile through compiler caches and distributed compilers instead, and write the table of docs/remote-builds.md.
+    /// Compile through compiler caches and distributed compilers instead, and write the table of docs/guide/remote-builds.md.
     #[arg(long)]
     caches: bool,
     /// Build by Meson, autoconf and SCons instead, compare what they find out with what they find out about clang, and write the
-    /// table of docs/compiler.md.
+    /// table of docs/guide/compiler.md.
     #[arg(long, conflicts_with = "caches")]
     probes: bool,
 }

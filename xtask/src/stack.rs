@@ -47,8 +47,8 @@ enum Action {
     },
 }
 
-const PAGE: &str = "docs/serve-exam.md";
-const PAGE_OF_CHANGES: &str = "docs/uses.md";
+const PAGE: &str = "docs/evidence/serve-exam.md";
+const PAGE_OF_CHANGES: &str = "docs/evidence/uses.md";
 
 const fn experimental(name: &'static str) -> Package {
     Package { name, origin: Origin::Experimental }

@@ -9,13 +9,13 @@ use crate::{isa_source, paths, run};
 use clap::Parser;
 use std::path::PathBuf;
 
-/// Compares what LLVM 24 makes for the processors of each pair, and writes docs/steppings.md.
+/// Compares what LLVM 24 makes for the processors of each pair, and writes docs/evidence/steppings.md.
 #[derive(Parser)]
 struct Options {
     /// Only pairs of this source; the page is not written then.
     source: Option<String>,
     /// The page.
-    #[arg(long, default_value = "docs/steppings.md")]
+    #[arg(long, default_value = "docs/evidence/steppings.md")]
     page: PathBuf,
 }
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::fs;
 
 /// The page with the table of the last run of all cases.
-const PAGE: &str = "docs/full-run.md";
+const PAGE: &str = "docs/evidence/full-run.md";
 
 /// Prints the longest programs, the time of each stage, and the tests that ran a part of their cases.
 pub(crate) fn print(times: &mut [Ended]) {

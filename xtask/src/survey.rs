@@ -1,6 +1,6 @@
 //! The task `survey`: which pairs are correct for the libraries of Debian and of PyPI, and why not, as a table.
 //!
-//! By hand, not in CI: it downloads gigabytes. It writes `docs/names-survey.md`.
+//! By hand, not in CI: it downloads gigabytes. It writes `docs/evidence/names-survey.md`.
 //!
 //! Invariants: only `hotswap retarget --dry-run` judges; a package that is not available is a row with the reason.
 
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Judges packages of Debian and wheels of PyPI, and writes docs/names-survey.md.
+/// Judges packages of Debian and wheels of PyPI, and writes docs/evidence/names-survey.md.
 #[derive(Parser)]
 struct Options {
     /// Only packages whose name contains this; nothing is written then
@@ -55,17 +55,19 @@ const PACKAGES: &[Package] = &[
 ];
 
 /// The path of the table.
-const PAGE: &str = "docs/names-survey.md";
+const PAGE: &str = "docs/evidence/names-survey.md";
 
 const INTRODUCTION: &str = "\
 # Which finished libraries can be retargeted
 
 <!-- Written by `cargo xtask survey`; do not edit. -->
 
-What `hotswap retarget --dry-run` says of libraries of Debian and of wheels of PyPI, for all targets of validated pairs.
+For owners of a GPU and packagers: which finished libraries can be retargeted to which GPUs, and why the others cannot.
+
+The answers of `hotswap retarget --dry-run` for libraries of Debian and wheels of PyPI, for all targets of validated pairs.
 *Right*: code can be made for these GPUs; no choice by the GPU's name that HotSwap knows was found in the file. *By name*: the host part chooses kernels by the GPU's name, and would start
-others there than the code was compiled for (gpu-names.md). *Checks*: the code does not
-pass the checks of the pair. GPUs that a file has code for, and those that it has no source for, are not told. The sources
+kernels there that the code was not compiled for ([names](../guide/gpu-names.md)). *Checks*: the code does not
+pass the checks of the pair. GPUs that a file has code for, and those that it does not have a source for, are not listed. The sources
 are the best in each fat binary; a target is right only if it is right in all fat binaries with a source for it.
 
 | package | file | fat binaries | right | by name | checks |

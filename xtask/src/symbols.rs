@@ -1,6 +1,6 @@
 //! `cargo xtask symbols exam | bench | times`: tables of device functions, imports and budgets with all compilers, targets and levels,
 //! generated graphs, faults and what is told of them, tools that keep a table; then the tables of whole libraries, and what they cost,
-//! which `bench` does alone, and the times of the command, which `times` measures alone. All write `docs/device-exam.md`.
+//! which `bench` does alone, and the times of the command, which `times` measures alone. All write `docs/evidence/device-exam.md`.
 //!
 //! | module | task |
 //! | --- | --- |
@@ -33,7 +33,7 @@ use tables::{ExamTable, ExamTest, TABLES, TESTS};
 /// RCCL: 379 MB, one bundle with large code objects.
 const RCCL: Library = Library::preferring_experimental("librccl1");
 
-const PAGE: &str = "docs/device-exam.md";
+const PAGE: &str = "docs/evidence/device-exam.md";
 
 /// Judges and measures tables of device functions.
 #[derive(Parser)]

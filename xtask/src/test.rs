@@ -26,7 +26,7 @@ struct Options {
     /// Run only tests of this package, without format, clippy and the other checks; may be repeated.
     #[arg(long, short, value_name = "NAME")]
     package: Vec<String>,
-    /// Run all cases of tests that run a part of them by default; takes hours. Writes `docs/full-run.md`.
+    /// Run all cases of tests that run a part of them by default; takes hours. Writes `docs/evidence/full-run.md`.
     #[arg(long, conflicts_with = "quick")]
     everything: bool,
     /// Build tests and installation without optimisation: sooner there, for work on one test.

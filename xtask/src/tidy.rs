@@ -5,8 +5,8 @@
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
 use crate::{
-    architecture, exhaustive, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry,
-    sources, started_programs, style_figures, walk,
+    architecture, doc_pages, exhaustive, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths,
+    registry, sources, started_programs, style_figures, walk,
 };
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
@@ -35,7 +35,7 @@ const BANNED: &[(&str, &str)] = &[
 ];
 
 /// The page that says which words are retired.
-const GLOSSARY: &str = "docs/glossary.md";
+const GLOSSARY: &str = "docs/reference/glossary.md";
 
 const GENERATED: &[&str] = &["Cargo.lock"];
 
@@ -166,6 +166,7 @@ fn check_text(name: &str, text: &str, complaints: &mut Vec<String>) {
             }
         }
     }
+    doc_pages::check_text(name, text, complaints);
     registry::check_text(name, text, complaints);
     ignored_reads::check_text(name, text, complaints);
     started_programs::check_text(name, text, complaints);

@@ -1,10 +1,10 @@
-//! The walk of docs/walk.md: each function that it names is defined in the file that it names.
+//! The walk of docs/reference/walk.md: each function that it names is defined in the file that it names.
 
 use crate::outcome::{During, Outcome};
 use crate::paths;
 use std::fs;
 
-const PAGE: &str = "docs/walk.md";
+const PAGE: &str = "docs/reference/walk.md";
 /// More is not a picture.
 const MOST_STATIONS: usize = 20;
 

@@ -108,7 +108,7 @@ fn other_wrappers_find_what_is_behind_them() {
     }
 }
 
-/// Not covered, as `docs/names.md` says: these libraries find HIP's own functions before the preloaded ones, or in a namespace of
+/// Not covered, as `docs/guide/gpu-names.md` says: these libraries find HIP's own functions before the preloaded ones, or in a namespace of
 /// their own.
 #[test]
 fn libraries_that_bind_deep_or_apart_see_hips_own_name() {

@@ -88,7 +88,7 @@ const COUNTING_COSTS: &[CountingCost] = &[
 /// The front end's counters: those of all clangs are the same.
 const COUNTS: &str = "-fprofile-instr-generate";
 
-/// The factors of docs/profiles.md, of the programs that the wrapper makes, and their counts.
+/// The factors of docs/guide/profiles.md, of the programs that the wrapper makes, and their counts.
 #[test]
 fn counters_cost_no_more_instructions_than_documented() {
     const TEST: &str = "cost of counters";

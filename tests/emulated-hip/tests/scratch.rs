@@ -52,7 +52,7 @@ const NONE: [bool; 3] = [false; 3];
 const ALL: [bool; 3] = [true; 3];
 const FRAME: [bool; 3] = [false, false, true];
 
-/// The rows of the table in `docs/device-link.md`, and what is missing without each.
+/// The rows of the table in `docs/guide/device-functions.md`, and what is missing without each.
 const CASES: [StackCase; 12] = [
     case(Link::Native, Fix::No, 0, NONE, ""),
     case(Link::Native, Fix::Yes, 0, NONE, ""),

@@ -1,4 +1,4 @@
-//! The table of `docs/emulator-coverage.md`: what the emulator knows, by target, of all instructions and of those in a corpus.
+//! The table of `docs/evidence/emulator-coverage.md`: what the emulator knows, by target, of all instructions and of those in a corpus.
 //!
 //! The second part compiles the twins and hipCUB for each target; it is made with `HOTSWAP_TEST_EVERYTHING=1` alone, and is the
 //! committed one otherwise.
@@ -20,17 +20,19 @@ const STRICT: &str = "gfx1250-strict";
 
 const HEAD: &str = "# Instructions that the emulator knows
 
+For users of the emulator: how many instructions of each GPU it executes.
+
 Made by `HOTSWAP_TEST_EVERYTHING=1 HOTSWAP_BLESS=1 cargo xtask test -p hotswap-emulator-exam coverage`. An instruction is a mnemonic, or
-a pair of a dual instruction. The corpus is the code that clang makes for the twins (`tests/emulator-exam/twins`), for generated
-programs at -O0 and -O3, and for hipCUB's algorithms (compiled for one GPU of each instruction set; none for gfx1250); for gfx1250-strict what HotSwap makes of gfx1250's. Images, formatted buffers and graphics are not known; single forms of
-known instructions may be refused, by name, when they are executed.
+a pair of mnemonics of a dual instruction. The corpus is the code that clang makes for the twins (`tests/emulator-exam/twins`), for generated
+programs at -O0 and -O3, and for hipCUB's algorithms (compiled for one GPU of each instruction set, not for gfx1250); for gfx1250-strict it is what HotSwap makes from the code for gfx1250. Images, formatted buffers and graphics are not known; some forms of
+known instructions are refused, by name, when they are executed.
 
 | GPU | known of all | known of the corpus | unknown of the corpus |
 | --- | --- | --- | --- |
 ";
 
 fn file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/emulator-coverage.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/evidence/emulator-coverage.md")
 }
 
 /// The mnemonics of a disassembly, without the suffixes that select an encoding.

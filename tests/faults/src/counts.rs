@@ -13,13 +13,15 @@ use std::path::Path;
 /// The text before the table.
 const HEAD: &str = "# System calls that fail
 
+For reviewers: how HotSwap's programs end when a system call fails, by command and call.
+
 Each command runs once for each of its system calls and each error that the system may return for it, and for short reads and
 writes. A run is right if its result is that of a run without a fault, or if it ends with an exit code other than 0, gives the
-system's reason, and every file is as it was or as it is to become. The tests write this page, with HOTSWAP_BLESS=1 and
+system's reason, and every file has its old or its complete new content. The tests write this page, with HOTSWAP_BLESS=1 and
 HOTSWAP_TEST_EVERYTHING=1 (HOTSWAP_FAULTS=COMMAND for one command):
 `crates/products/hotswap/tests/faults.rs` for the commands, `tests/harness/tests/system_calls.rs` for wrapper and interposer.
-The numbers are runs, in brackets those that ended with an error; the others gave the right result all the same. A command without a
-line has not been run whole.
+The numbers are runs, in brackets those that ended with an error; the others gave the right result nevertheless. A command without a
+row was not run with all of its faults.
 
 ";
 const COLUMNS: &str = "| command | call | runs (ended with an error) | wrong |\n| --- | --- | --- | ---: |\n";

@@ -1,4 +1,4 @@
-//! Statements of `docs/compiler.md` that no other test holds, each as a script that succeeds where the statement is true.
+//! Statements of `docs/guide/compiler.md` that no other test holds, each as a script that succeeds where the statement is true.
 
 use hotswap_tests::mode::write_sources;
 use hotswap_tests::{Bench, Call, Clang, in_turn, parallel, say};

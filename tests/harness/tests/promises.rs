@@ -1,4 +1,4 @@
-//! Each sentence of `docs/compiler.md` and of `SECURITY.md`, and each row of their tables, has a line in `promises.txt` or
+//! Each sentence of `docs/guide/compiler.md` and of `SECURITY.md`, and each row of their tables, has a line in `promises.txt` or
 //! `security-promises.txt` with the tests that show it.
 //!
 //! Blocks of commands are no promises: `cargo xtask readme` runs them and compares their output.
@@ -20,7 +20,12 @@ struct PromisePage {
 }
 
 const PAGES: [PromisePage; 2] = [
-    PromisePage { page: "docs/compiler.md", table: "promises.txt", text: include_str!("promises.txt"), at_least: 150 },
+    PromisePage {
+        page: "docs/guide/compiler.md",
+        table: "promises.txt",
+        text: include_str!("promises.txt"),
+        at_least: 150,
+    },
     PromisePage {
         page: "SECURITY.md",
         table: "security-promises.txt",

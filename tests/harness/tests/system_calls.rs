@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const SLICE: usize = 12;
 const WRAPPER: &str = "bin/hotswap-clang";
 /// The counts of all runs.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/faults.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evidence/faults.md");
 const INTERPOSER: &str = "libexec/hotswap/lld";
 
 /// A build step, and the program under test in it.

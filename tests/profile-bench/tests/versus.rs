@@ -1,6 +1,6 @@
 //! LLVM's own drain and ours in the same situations: the files written, and the correct ones among them.
 //!
-//! The result is the table of `docs/profile-drain.md`; `HOTSWAP_BLESS=1` writes it.
+//! The result is the table of `docs/reference/profile-drain.md`; `HOTSWAP_BLESS=1` writes it.
 
 use hotswap_profile_bench::{Bench, Counts, Instrument, PLUGIN, SCRIPT, counts};
 use hotswap_userland::{blesses, say, slice};
@@ -210,7 +210,7 @@ fn table(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) -> (String,
 
 /// Compares the document's table, or writes it.
 fn check_document(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profile-drain.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/profile-drain.md");
     let document = std::fs::read_to_string(path).expect("the document is there");
     let (of, made) = table(bench, cells);
     let (before, rest) = document.split_once(BEGIN).expect("the table has a begin");
@@ -220,7 +220,7 @@ fn check_document(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) {
     } else if old.starts_with(&of) {
         assert_eq!(format!("{BEGIN}{old}{END}"), made, "HOTSWAP_BLESS=1 writes the table");
     } else {
-        say(&format!("the table of docs/profile-drain.md is of other compilers; these are: {of}"));
+        say(&format!("the table of docs/reference/profile-drain.md is of other compilers; these are: {of}"));
     }
 }
 

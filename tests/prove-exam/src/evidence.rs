@@ -1,4 +1,4 @@
-//! The table of `docs/evidence.md`.
+//! The table of `docs/evidence/execution.md`.
 
 use std::fmt::Write;
 
@@ -20,9 +20,11 @@ pub struct EvidenceRow {
 
 const HEAD: &str = "# Evidence by execution
 
-Written by `cargo xtask prove`. The judge is [the emulator](emulator.md), which shares nothing with the rewriter, the host's
-processor, or an SMT solver. `cargo xtask test` runs a part of each line. Runs over all 2^32 floats take an hour; they are made in
-parts by `cargo xtask prove exhaustive --record --part 3/16`, which adds a line to `docs/exhaustive-runs.txt`.
+For readers who doubt that rewritten code computes the same: each claim, what was executed for it, and the result.
+
+Written by `cargo xtask prove`. The judge is [the emulator](../reference/emulator.md), which shares nothing with the rewriter, the host's
+processor, or an SMT solver. `cargo xtask test` runs a part of each row. Runs over all 2^32 floats take an hour; they are run in
+parts by `cargo xtask prove exhaustive --record --part 3/16`, which adds a line to `docs/evidence/exhaustive-runs.txt`.
 ";
 
 const TABLE: &str = "

@@ -1,4 +1,4 @@
-//! The page of the judges (`docs/judges.md`).
+//! The page of the judges (`docs/evidence/judges.md`).
 
 use crate::judged_corpus::JudgeTable;
 use crate::judged_pairs::judged_pairs;
@@ -9,7 +9,9 @@ use std::fmt::Write;
 
 const HEAD: &str = "# The judges about the same objects
 
-Written by `cargo xtask prove judges --page docs/judges.md`. For every pair of GPUs that plans apply, code objects go the product's way (the
+For reviewers of retargeted and rewritten code: whether independent checkers agree about it, pair by pair.
+
+Written by `cargo xtask prove judges --page docs/evidence/judges.md`. For every pair of GPUs that plans apply, code objects go the product's way (the
 checks of the pair, then the rewriter, or a new label), and all judges are asked about the result: `hotswap lint` must have no
 finding that the original does not have, `hotswap verify --against` must prove all, and `hotswap check` must find no difference. A second
 run of the rewriter must change nothing, and in code that it changes a judge must find a fault if it is left unchanged. What one

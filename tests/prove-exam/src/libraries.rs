@@ -1,7 +1,7 @@
 //! Real libraries on emulated GPUs: algorithms of rocPRIM, hipCUB and rocThrust, generators of rocRAND, operators of ggml.
 //!
 //! Each program judges its results by the host's own. It runs on the GPU that it was compiled for, and relabelled on each of
-//! that GPU's siblings with the shown name of the source (`docs/names.md`). Relabelled without the shown name the host part
+//! that GPU's siblings with the shown name of the source (`docs/guide/gpu-names.md`). Relabelled without the shown name the host part
 //! starts kernels that lack code: that is the planted fault, and it must be seen.
 
 use crate::evidence::EvidenceRow;

@@ -27,7 +27,7 @@ enum Words {
     /// Everything; writes the table of evidence.
     All {
         /// The page.
-        #[arg(long, default_value = "docs/evidence.md")]
+        #[arg(long, default_value = "docs/evidence/execution.md")]
         page: PathBuf,
         /// Only rewritten objects whose name holds this.
         #[arg(long, default_value = "")]
@@ -57,7 +57,7 @@ enum Words {
         /// Only this part of the floats, such as 3/8.
         #[arg(long, default_value_t = RunPart::WHOLE)]
         part: RunPart,
-        /// All floats of the part; where they hold, a line in `docs/exhaustive-runs.txt`, which is committed.
+        /// All floats of the part; where they hold, a line in `docs/evidence/exhaustive-runs.txt`, which is committed.
         #[arg(long, conflicts_with = "step")]
         record: bool,
     },

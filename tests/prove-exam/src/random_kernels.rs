@@ -1,4 +1,4 @@
-//! Random kernels for gfx1250: rewritten, and judged by all judges. The table of `docs/random-kernels.md`.
+//! Random kernels for gfx1250: rewritten, and judged by all judges. The table of `docs/evidence/random-kernels.md`.
 
 use crate::judged_pairs::STEPPINGS;
 use crate::judges::{JudgeTally, judge_object};
@@ -84,10 +84,12 @@ fn judge_batch(
 
 const HEAD: &str = "# Random kernels
 
+For reviewers of the rewriter: its results for generated kernels, and what independent checkers say of them.
+
 Written by `cargo xtask prove random`. Kernels for gfx1250 are made by `tests/rewrite-exam/src/random`, assembled by LLVM 24,
 rewritten for gfx1250-strict, as object files and linked, and judged: a second run must change nothing, `hotswap lint` must
 have no finding that the original does not have, `hotswap verify --against` must prove all, and `hotswap check` must find
-no difference. What one of them contradicts is a disagreement; so is HS0601. Where something was changed, one of them must
+no difference. Any answer that contradicts this is a disagreement; so is HS0601. Where something was changed, one of them must
 find a fault in the unchanged code under the target's name.
 ";
 

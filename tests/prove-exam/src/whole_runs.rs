@@ -1,4 +1,4 @@
-//! Runs over all 2^32 floats, made in parts: `docs/exhaustive-runs.txt`, which is committed and shown in the table of evidence.
+//! Runs over all 2^32 floats, made in parts: `docs/evidence/exhaustive-runs.txt`, which is committed and shown in the table of evidence.
 //!
 //! A line is a part of a run: line of the table, part, date, commit. Invariants: only parts that hold are recorded, and
 //! only of committed sources. A run is whole when every part of it is there; the table names the commits of all parts, because
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The file, from the directory of the workspace.
-const FILE: &str = "docs/exhaustive-runs.txt";
+const FILE: &str = "docs/evidence/exhaustive-runs.txt";
 /// The names of the lines in the file, in the order of [`crate::exhaustive::rows`].
 const NAMES: [&str; 2] = ["conversions", "roundings"];
 /// The directories whose files decide such a run.

@@ -1,5 +1,5 @@
 //! Every row of the hazard table that `hotswap lint` judges has a planted fault that it finds, and nothing is found where the
-//! fault is mended. The table of `docs/verification.md` says which rows are judged.
+//! fault is mended. The table of `docs/evidence/verification.md` says which rows are judged.
 //!
 //! `rows/ROW.s`, or `rows/ROW.CASE.s`, is code for gfx1250-strict. A comment `//fixed: INSTRUCTION` is what the mended
 //! code has in place of its line. With `HOTSWAP_BLESS=1` the table of the page is written.
@@ -160,7 +160,7 @@ fn the_page_says_what_is_judged_for_each_target_and_row() {
         PROCESSORS.iter().map(|processor| processor.name).filter(|name| !judged.contains(name)).collect();
     assert!(unread.iter().all(|name| Target::find(name).is_none()), "{unread:?}");
     const MARKS: [&str; 2] = ["<!-- judged: begin -->\n", "<!-- judged: end -->\n"];
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verification.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/evidence/verification.md");
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(MARKS[0]).expect("the page has the marks of the table");
     let (_, after) = rest.split_once(MARKS[1]).expect("the page has the marks of the table");
@@ -168,5 +168,5 @@ fn the_page_says_what_is_judged_for_each_target_and_row() {
     if blesses() {
         fs::write(&path, &expected).unwrap();
     }
-    assert!(expected == page || blesses(), "docs/verification.md is old: HOTSWAP_BLESS=1 writes its table");
+    assert!(expected == page || blesses(), "docs/evidence/verification.md is old: HOTSWAP_BLESS=1 writes its table");
 }

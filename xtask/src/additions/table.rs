@@ -82,7 +82,7 @@ const OPEN: &str = "crates/products/hotswap/src/commands/change/open.rs";
 const RETARGET: &str = "crates/products/hotswap/src/commands/retarget.rs";
 const REQUIRE: &str = "crates/products/hotswap/src/commands/verify/require.rs";
 const UNSUITED: &str = "crates/products/hotswap/src/work/unsuited.rs";
-const CMAKE_PAGE: &str = "docs/cmake.md";
+const CMAKE_PAGE: &str = "docs/guide/cmake.md";
 const FAMILIES: &str = "crates/retarget/families/patches.def";
 const FAMILY_MODULES: &str = "crates/retarget/families/src/family/mod.rs";
 

@@ -1,4 +1,4 @@
-//! The pictures of the book, drawn from data: the way of a compile from a table here, sizes from the table of docs/generics.md.
+//! The pictures of the book, drawn from data: the way of a compile from a table here, sizes from the table of docs/evidence/generics.md.
 //!
 //! Invariant: a picture depends on its data alone, and a test compares the committed files with what is drawn now.
 
@@ -12,7 +12,7 @@ const DIRECTORY: &str = "pictures";
 
 /// Each picture with its file.
 pub(super) fn all() -> Outcome<[(&'static str, String); 3]> {
-    let page = paths::workspace().join("docs/generics.md");
+    let page = paths::workspace().join("docs/evidence/generics.md");
     let generics = fs::read_to_string(&page).during("read", &page)?;
     let compile = StepColumn { title: "The way of a compile with a plan", steps: STEPS, second: 430 };
     let registration = StepColumn { title: "From registration to kernel", steps: REGISTRATION, second: 310 };
@@ -55,7 +55,7 @@ const STEPS: &[(Owner, &str, &str)] = &[
     (Owner::File, "program: code for gfx1030 and gfx1031, and a record", ""),
 ];
 
-/// The steps by which HIP finds the code of a kernel (docs/uses.md).
+/// The steps by which HIP finds the code of a kernel (docs/guide/uses.md).
 const REGISTRATION: &[(Owner, &str, &str)] = &[
     (Owner::Clang, "constructor of a source file", "registers the wrapper, then the name of each kernel"),
     (Owner::Clang, "wrapper in .hipFatBinSegment", "magic HIPF, version 1, pointer"),

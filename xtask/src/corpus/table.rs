@@ -1,4 +1,4 @@
-//! `docs/corpus.md`: one part for each package, so that one can be made again without the others.
+//! `docs/evidence/corpus.md`: one part for each package, so that one can be made again without the others.
 
 use super::file::Row;
 use crate::outcome::{During, Outcome};
@@ -8,10 +8,12 @@ use std::path::Path;
 
 const HEAD: &str = "# What packages hold, and what HotSwap makes of it
 
-Written by `cargo xtask corpus`. Each file with device code was listed, verified, taken apart and compared with what
-clang-offload-bundler takes out (*compared*), compressed, pruned and retargeted; each output was verified, and loaded where
-the file itself can be loaded in the userland (*loaded*). *Wrong* is what contradicts another tool or does not verify; what
-was refused, and why, stands below each table. *Time* is that of making all outputs beside that of as many copies by `cp`.
+For packagers and reviewers: what HotSwap's commands do with the files of packages and wheels, package by package.
+
+Written by `cargo xtask corpus`. Each file with device code was listed, verified, unbundled and compared with the
+output of clang-offload-bundler (*compared*), compressed, pruned and retargeted; each output was verified, and loaded where
+the file itself can be loaded in the userland (*loaded*). *Wrong* counts outputs that contradict another tool or do not verify; what
+was refused, and why, is listed below each table. *Time* is the time of making all outputs, as a multiple of the time of as many copies by `cp`.
 ";
 
 /// Writes the part of a package, and leaves those of other packages.

@@ -1,4 +1,4 @@
-//! `docs/projects.md`: a row for each project. Rows of projects that were not built stay.
+//! `docs/evidence/projects.md`: a row for each project. Rows of projects that were not built stay.
 
 use super::build::{ComparedUnit, Comparison};
 use super::table::{ABSENT, PROJECTS, Project};
@@ -10,24 +10,26 @@ use std::path::Path;
 const HEAD: &str = "\
 # Real projects, built through HotSwap
 
+For developers of HIP projects: build times and results of parts of known projects, with clang and through HotSwap.
+
 Made by `cargo xtask projects`. The sources are those of Debian's source packages, of a crate and of Python packages, downloaded when the task runs; from
 each project a few translation units are compiled with the options of its own build system, by clang 22 at `-O2`:
 
 - *plain*: clang, for gfx1030; *through*: the same through `hotswap-clang++` without a plan. All files must be the same, byte by
   byte, and the ratio of the times at most 1.02.
 - *plan*: through HotSwap with `HOTSWAP_RETARGET='gfx1030=>gfx1031'`; *both*: clang, for gfx1030 and gfx1031. The code objects for
-  gfx1030 must equal those of *plain*, those for gfx1031 the ones that clang compiles in *both*. LLVM's tools take them out.
+  gfx1030 must equal those of *plain*, those for gfx1031 the ones that clang compiles in *both*. LLVM's tools extract them.
 - hipRAND, PyTorch's extensions (gfx1030, gfx1031, gfx1032) and composable_kernel (the GPUs in its rows) are built for more GPUs:
   *both* is clang for all of them, *plan* compiles for the first, and *coalesced* is *both* through HotSwap with
-  `-fhotswap-coalesce`. Each code object must equal that of clang, but for those of the plan of RCCL and of attention: clang's code for
+  `-fhotswap-coalesce`. Each code object must equal that of clang, except those of the plans of RCCL and of attention: clang's code for
   these GPUs differs, so the program runs on each target.
-- All have `-cuid=`: clang makes this identifier, a symbol in code objects, of its arguments otherwise.
-- Programs are linked by clang and run on [emulated GPUs](run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
+- All have `-cuid=`: otherwise clang makes this identifier, a symbol in code objects, from its arguments.
+- Programs are linked by clang and run on [emulated GPUs](../guide/run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
   same output and exit code 0.
 - RCCL is compiled for gfx1100, and the plan adds gfx1101: its sources name GPUs, and do not compile for gfx1031. Its program is linked
   in each build, and runs on two GPUs: *plain* on two gfx1100, *plan* on one of each kind and on two gfx1101.
 
-Times are seconds of processors (user and system, with all processes), so that other work on the machine adds little.
+Times are seconds of processor time (user and system, of all processes), so that other work on the machine adds little.
 
 ";
 

@@ -302,7 +302,7 @@ pub(super) const PROJECTS: &[Project] = &[
         script: None,
         relocatable: false,
         programs: &[program(0), program(1), program(2), program(3)],
-        note: "four instances of `DeviceBatchedGemmSoftmaxGemmPermute_Wmma_CShuffle` (f16, f16 with its example's tile, f16 with a causal mask and two waves, bf16) in programs of HotSwap's, for gfx1100 to gfx1103; pairs of these GPUs are conditional, clang's code for them differs ([compatibility](compatibility.md)), and it compiles each of them where `-fhotswap-coalesce` is given, so runs judge the plan's code",
+        note: "four instances of `DeviceBatchedGemmSoftmaxGemmPermute_Wmma_CShuffle` (f16, f16 with its example's tile, f16 with a causal mask and two waves, bf16) in programs of HotSwap's, for gfx1100 to gfx1103; pairs of these GPUs are conditional, clang's code for them differs ([compatibility](../reference/compatibility.md)), and it compiles each of them where `-fhotswap-coalesce` is given, so runs judge the plan's code",
     },
     Project {
         name: "PyTorch's extensions",

@@ -62,7 +62,7 @@ impl<'t> Results<'t> {
 
 /// Judges the lines, and writes the table.
 pub(super) fn judge(text: &str) -> Outcome {
-    page::replace("docs/remote-builds.md", BEGIN, END, &table(&Results::read(text))?)
+    page::replace("docs/guide/remote-builds.md", BEGIN, END, &table(&Results::read(text))?)
 }
 
 const BEGIN: &str = "<!-- caches -->";

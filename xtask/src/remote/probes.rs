@@ -21,7 +21,7 @@ type Answers<'t> = BTreeMap<&'t str, &'t str>;
 
 /// Judges the lines `SYSTEM COMPILER QUESTION ANSWER` and `version SYSTEM VERSION`, and writes the table.
 pub(super) fn judge(text: &str) -> Outcome {
-    page::replace("docs/compiler.md", BEGIN, END, &table(text)?)
+    page::replace("docs/guide/compiler.md", BEGIN, END, &table(text)?)
 }
 
 fn table(text: &str) -> Outcome<String> {

@@ -11,12 +11,14 @@ const LIST: &str = "/usr/share/libdrm/amdgpu.ids";
 const HEAD: &str = "\
 # Products and their targets
 
-The name on the box, the target of its GPU, and the public document that says so. `hotswap targets`, `hotswap serve` and
+For owners of an AMD graphics card: the target of its GPU.
+
+Each row has the name on the box, the target of its GPU, and the public document that states it. `hotswap targets`, `hotswap serve` and
 `hotswap compat` take these names, with or without \"AMD\", \"Radeon\", \"RX\" or \"Pro\", in any case: `hotswap targets \"RX 6700 XT\"`. A name
 that belongs to products with different GPUs is refused, with all of them. Laptops' names mislead: an RX 6800M has the GPU of an
 RX 6700 XT, an RX 6800S that of an RX 6600 XT. `rocminfo | grep gfx` prints the target of a GPU that is in the machine.
 
-The page is made of the table in `crates/amdgpu/targets/src/products.rs` (`HOTSWAP_BLESS=1 cargo test -p hotswap-targets`).
+The page is generated from the table in `crates/amdgpu/targets/src/products.rs` (`HOTSWAP_BLESS=1 cargo test -p hotswap-targets`).
 
 | product | target | family | source |
 | --- | --- | --- | --- |
@@ -28,7 +30,7 @@ fn the_page_is_the_table() {
     for GpuProduct { name, processor, source } in PRODUCTS {
         page += &format!("| {name} | {processor} | {} | {source} |\n", find_processor(processor).unwrap().family);
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/products.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/products.md");
     golden(&file, &page).unwrap_or_else(|difference| panic!("{difference}"));
 }
 

@@ -1,8 +1,8 @@
 //! The options of a plan, one row each: the arguments of the compiler, of `hotswap plan` and of CMake, their help, and
 //! their lines in the plan's text are all read from this table.
 //!
-//! A new option is a row here and a field of [`Plan`]. `cmake/HotSwapOptions.cmake` and the table in `docs/cmake.md` are
-//! printed from the rows (`tests/cmake.rs`), `driver-wrapper/OPTIONS.md` and the table in `docs/compiler.md` by
+//! A new option is a row here and a field of [`Plan`]. `cmake/HotSwapOptions.cmake` and the table in `docs/guide/cmake.md` are
+//! printed from the rows (`tests/cmake.rs`), `driver-wrapper/OPTIONS.md` and the table in `docs/guide/compiler.md` by
 //! `hotswap-clang --hotswap-help=markdown`.
 //!
 //! Absent on purpose: effects of the values, which are where [`Plan`]'s fields are read, and options not part of
@@ -65,7 +65,7 @@ pub struct Keyword {
     pub name: &'static str,
     /// Its values in the synopsis; empty for a switch.
     pub values: &'static str,
-    /// Its row in `docs/cmake.md`.
+    /// Its row in `docs/guide/cmake.md`.
     pub help: &'static str,
 }
 
@@ -197,7 +197,11 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
             value: None,
             help: "Apply experimental pairs, too, for which the only evidence is the compatibility matrix",
         }),
-        keyword: Keyword { name: "ALLOW_EXPERIMENTAL", values: "", help: "also apply [experimental pairs](pairs.md)" },
+        keyword: Keyword {
+            name: "ALLOW_EXPERIMENTAL",
+            values: "",
+            help: "also apply [experimental pairs](../reference/pairs.md)",
+        },
         line: "allow",
         rank: 1,
         json: "experimental",
@@ -221,7 +225,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_LINK",
             values: "check|fix|off",
-            help: "kernels that are [launched with fewer registers](device-link.md) than the functions need that they call: `check` stops the build, `fix` raises the numbers, `off` ignores it; by default checked where a device link has several separately compiled objects",
+            help: "kernels that are [launched with fewer registers](device-functions.md#device-links-of-separately-compiled-objects) than the functions need that they call: `check` stops the build, `fix` raises the numbers, `off` ignores it; by default checked where a device link has several separately compiled objects",
         },
         line: "device-link",
         rank: 6,
@@ -249,7 +253,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_LINK_STACK",
             values: "BYTES",
-            help: "scratch of a work-item, at least, where a kernel reaches [a recursion, a call through a pointer](device-link.md#scratch-without-a-known-bound) or a frame of unknown size",
+            help: "scratch of a work-item, at least, where a kernel reaches [a recursion, a call through a pointer](device-functions.md#scratch-without-a-known-bound) or a frame of unknown size",
         },
         line: "device-link-stack",
         rank: 10,
@@ -274,7 +278,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_SYMBOLS",
             values: "",
-            help: "put a [table of the device functions](device-symbols.md) into each code object",
+            help: "put a [table of the device functions](device-functions.md) into each code object",
         },
         line: "device-symbols",
         rank: 7,
@@ -299,7 +303,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_EXPORTS",
             values: "…",
-            help: "device functions [for other code objects](device-exchange.md), mangled names: they are kept, and named in the table of functions",
+            help: "device functions [for other code objects](device-functions.md#functions-across-code-objects), mangled names: they are kept, and named in the table of functions",
         },
         line: "device-export",
         rank: 8,
@@ -324,7 +328,7 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         keyword: Keyword {
             name: "DEVICE_IMPORTS",
             values: "…",
-            help: "device functions [of other code objects](device-exchange.md), mangled names: calls go through words that are filled when the code is loaded",
+            help: "device functions [of other code objects](device-functions.md#functions-across-code-objects), mangled names: calls go through words that are filled when the code is loaded",
         },
         line: "device-import",
         rank: 9,

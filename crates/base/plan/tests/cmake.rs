@@ -94,11 +94,11 @@ fn the_module_for_cmake_has_every_option() {
 
 #[test]
 fn the_documentation_of_cmake_has_every_option() {
-    let page = fs::read_to_string(file("docs/cmake.md")).unwrap();
+    let page = fs::read_to_string(file("docs/guide/cmake.md")).unwrap();
     let rows: String = PLAN_OPTIONS
         .iter()
         .map(|option| format!("| `{}` | {} |\n", option.keyword.name, option.keyword.help))
         .collect();
     let page = replaced(&page, "`add_hotswap_target(TARGET ", " [COALESCE]", &synopsis());
-    check("docs/cmake.md", &replaced(&page, "| --- | --- |\n", "| `COALESCE` |", &rows));
+    check("docs/guide/cmake.md", &replaced(&page, "| --- | --- |\n", "| `COALESCE` |", &rows));
 }

@@ -1,4 +1,4 @@
-//! The exit codes: one table for the help texts, for `docs/compiler.md` and for the codes of diagnostics.
+//! The exit codes: one table for the help texts, for `docs/guide/compiler.md` and for the codes of diagnostics.
 //!
 //! Each number has one meaning in every command. 0 says that the files are as requested *and* that the command made them so:
 //! a command that was asked for a change and had nothing to change ends with [`UNCHANGED_EXIT`], whatever the command is,
@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn the_page_has_this_table() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/compiler.md");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/guide/compiler.md");
         let page = std::fs::read_to_string(&file).unwrap();
-        assert!(page.contains(&exit_table()), "docs/compiler.md, exit codes:\n{}", exit_table());
+        assert!(page.contains(&exit_table()), "docs/guide/compiler.md, exit codes:\n{}", exit_table());
     }
 }

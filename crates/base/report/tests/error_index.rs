@@ -1,4 +1,4 @@
-//! `docs/errors.md` is the table of diagnostic codes. `HOTSWAP_BLESS=1` writes it.
+//! `docs/reference/errors.md` is the table of diagnostic codes. `HOTSWAP_BLESS=1` writes it.
 
 use hotswap_report::codes::CODES;
 use hotswap_report::explanations::EXPLANATIONS;
@@ -8,11 +8,15 @@ use std::path::Path;
 const HEAD: &str = "\
 # Errors
 
-Each message of HotSwap has a code in brackets: `hotswap: error: [HS0304] app: no device code was found; …`. Its first two digits
-are the area, and all codes of an area have one [exit code](compiler.md#exit-codes), except where the table says something
-else. `hotswap explain HS0304` prints a row of this table, with the\ncause and an example, which are [below](#causes-and-examples). Warnings have codes of the same table, and the exit code 0; the\nnote of a command that had nothing to change (HS0470) has 17.
+For users who see a message of HotSwap: the meaning of its code, what to do, the cause and an example.
 
-The page is made of the tables in `crates/base/report/src/codes.rs` and `explanations.rs` (`HOTSWAP_BLESS=1 cargo test -p hotswap-report`).
+Each message of HotSwap has a code in brackets: `hotswap: error: [HS0304] app: no device code was found; …`. Its first two digits
+are the area, and all codes of an area have the same [exit code](../guide/compiler.md#exit-codes), except where the table states another
+one. `hotswap explain HS0304` prints a row of this table, with the
+cause and an example, which are [below](#causes-and-examples). Warnings have codes from the same table and the exit code 0; the
+note of a command that had nothing to change (HS0470) has 17.
+
+The page is generated from the tables in `crates/base/report/src/codes.rs` and `explanations.rs` (`HOTSWAP_BLESS=1 cargo test -p hotswap-report`).
 
 | code | exit code | meaning | what to do |
 | --- | ---: | --- | --- |
@@ -31,6 +35,6 @@ fn the_page_is_the_table() {
         let (id, cause, example) = (code.id, explanation.cause, explanation.example);
         page += &format!("\n### {id}: {}\n\n{cause}\n\n```text\n{example}\n```\n", code.summary);
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/errors.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/errors.md");
     golden(&file, &page).unwrap_or_else(|difference| panic!("{difference}"));
 }

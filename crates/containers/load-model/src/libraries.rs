@@ -444,9 +444,9 @@ mod tests {
 
     #[test]
     fn the_page_has_the_table() {
-        let page = include_str!("../../../../docs/serve.md");
+        let page = include_str!("../../../../docs/guide/serve.md");
         let missing: Vec<String> = page_rows().into_iter().filter(|row| !page.contains(row)).collect();
-        assert!(missing.is_empty(), "docs/serve.md lacks:\n{}", missing.join("\n"));
+        assert!(missing.is_empty(), "docs/guide/serve.md lacks:\n{}", missing.join("\n"));
     }
 
     #[test]

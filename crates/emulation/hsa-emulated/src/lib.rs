@@ -1,6 +1,6 @@
 //! `libhsa-runtime64.so.1` without a GPU: HIP's real runtime runs on it, and the CPU executes the kernels.
 //!
-//! The package is an archive, which the installation links with `exports.map` to the library (`docs/run.md`). Programs find
+//! The package is an archive, which the installation links with `exports.map` to the library (`docs/guide/run.md`). Programs find
 //! it by `LD_LIBRARY_PATH`; it is installed where no program looks by itself.
 //!
 //! | module | content |

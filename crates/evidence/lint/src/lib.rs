@@ -6,7 +6,7 @@
 //! code, on every machine.
 //!
 //! Absent on purpose: containers and files, repairs, and numerics of matrix instructions (the equivalence of sums is
-//! assumed and listed in `docs/verification.md`).
+//! assumed and listed in `docs/evidence/verification.md`).
 
 mod against;
 mod banks;

@@ -48,7 +48,7 @@ pub(crate) struct OutputOptions {
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct InPlaceOption {
     /// Write into the existing file, so that its other names (hard links) have the new content, too; -o names the file itself.
-    /// Not in one step: see docs/device-code.md
+    /// Not in one step: see docs/guide/device-code.md
     #[arg(long)]
     in_place: bool,
 }

@@ -160,10 +160,14 @@ fn a_plan_says_what_it_allows() {
     assert!(text.contains("\nallow experimental\n"), "{text}");
 }
 
-/// The page is generated: `hotswap compat --matrix --format markdown > docs/compatibility.md`.
+/// The page is generated: `hotswap compat --matrix --format markdown > docs/reference/compatibility.md`.
 #[test]
 fn the_page_of_the_documentation_is_what_the_command_prints() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/compatibility.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/compatibility.md");
     let printed = String::from_utf8(compat("--matrix --format markdown").output().unwrap().stdout).unwrap();
-    assert_eq!(std::fs::read_to_string(page).unwrap_or_default(), printed, "docs/compatibility.md is out of date");
+    assert_eq!(
+        std::fs::read_to_string(page).unwrap_or_default(),
+        printed,
+        "docs/reference/compatibility.md is out of date"
+    );
 }

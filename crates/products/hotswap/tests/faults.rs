@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// Runs of each command by default.
 const SLICE: usize = 25;
 /// The counts of all runs.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/faults.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/evidence/faults.md");
 
 /// A run, and what the tracer saw of it.
 struct TracedRun {

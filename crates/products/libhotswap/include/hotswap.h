@@ -15,7 +15,7 @@
  *   thread may own one. All handles may be freed in any order. *_free of null does nothing.
  * - No input, however damaged, ends the process.
  *
- * Versions: functions and members of structures are only added. docs/libhotswap.md is the manual.
+ * Versions: functions and members of structures are only added. docs/reference/libhotswap.md is the manual.
  */
 #ifndef HOTSWAP_H
 #define HOTSWAP_H

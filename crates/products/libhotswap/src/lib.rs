@@ -1,6 +1,6 @@
 //! `libhotswap`: device code read, queried and changed through a C interface, for tools, profilers and JITs.
 //!
-//! `include/hotswap.h` is the interface, [`docs/libhotswap.md`](../../../../docs/libhotswap.md) its manual. `abi` has a
+//! `include/hotswap.h` is the interface, [`docs/reference/libhotswap.md`](../../../../docs/reference/libhotswap.md) its manual. `abi` has a
 //! function for each of its declarations; what they do is in the other modules, which are safe Rust:
 //!
 //! | module | task |

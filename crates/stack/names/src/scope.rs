@@ -6,7 +6,7 @@
 //! | [`VARIABLE`] and [`TREE_VARIABLE`] | callers in that directory see them |
 //! | neither | callers in a served tree see those of the tree |
 //!
-//! The variable has the name of an option of `hotswap-clang` (`docs/compiler.md`): its words do not count as names.
+//! The variable has the name of an option of `hotswap-clang` (`docs/guide/compiler.md`): its words do not count as names.
 //!
 //! Invariant: a variable or file with an error in it changes no name; one line says so.
 //!

@@ -1,9 +1,9 @@
-//! The table of the matrix in `docs/uses.md`, written after a run of all cells in which none was wrong.
+//! The table of the matrix in `docs/evidence/uses.md`, written after a run of all cells in which none was wrong.
 
 use crate::matrix::{COMMANDS, Cell, Expected, FORMS};
 use std::fs;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/uses.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evidence/uses.md");
 const BEGIN: &str = "<!-- cells -->\n";
 const END: &str = "<!-- /cells -->\n";
 

@@ -97,6 +97,8 @@ pub fn compare_pair(bench: &Workbench, pair: &SteppingPair, assembly: Option<&Pa
 
 const HEAD: &str = "# What differs between steppings
 
+For reviewers of the rewriter: every difference that LLVM makes between the processors of a pair, with the rule that covers it.
+
 Written by `cargo xtask steppings`. LLVM 24 compiles a generated matrix for both processors of a pair: loads, stores, atomics and
 fences by address space, type, order, scope and hint, alone and in pairs; for gfx1250 also the corpus of matrix and other
 instructions in C, and pairs of instructions as MIR before its hazard recognizer. Its assembler gets LLVM's own test lines.

@@ -1,6 +1,6 @@
 //! Call frames and line tables have the same contents for each instruction, at its new position.
 //!
-//! Absent on purpose: the rest of the debug information (scopes, locations of variables); `docs/verification.md` lists
+//! Absent on purpose: the rest of the debug information (scopes, locations of variables); `docs/evidence/verification.md` lists
 //! it.
 
 use super::map::AddressMap;

@@ -4,7 +4,7 @@
 //! is *opaque*: its results are a number that depends on the instruction's row, its modifiers, and all that it reads,
 //! so that two sides agree exactly where they run the same instruction on the same values in the same order of memory
 //! operations. Matrix instructions are opaque, too, by their formats, inputs and scales and not by their names: the one
-//! of depth 128 is assumed to sum like the scaled one with neutral scales (`docs/verification.md`).
+//! of depth 128 is assumed to sum like the scaled one with neutral scales (`docs/evidence/verification.md`).
 //!
 //! Invariants: the same seed gives the same state. All lanes are active, and waits change nothing (they are judged
 //! elsewhere). Control flow cannot be run.

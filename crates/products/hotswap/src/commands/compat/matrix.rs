@@ -1,6 +1,6 @@
 //! The whole matrix: rows for people, pairs for programs, a page for the documentation.
 //!
-//! `docs/compatibility.md` is the output of `hotswap compat --matrix --format markdown`; a test compares the two.
+//! `docs/reference/compatibility.md` is the output of `hotswap compat --matrix --format markdown`; a test compares the two.
 
 use super::{name, pair_json};
 use crate::work::text;
@@ -28,14 +28,16 @@ const INTRODUCTION: &str = "\
 
 <!-- Printed by `hotswap compat --matrix --format markdown`; do not edit. -->
 
-`hotswap compat SOURCE TARGET` says about one pair what this page says about all. Pairs that do not
-stand here are between families that encode instructions differently, and are unsafe. \"Safe\" means safe by
+For users who choose a source GPU: whether code for one GPU can serve another, for all pairs.
+
+`hotswap compat SOURCE TARGET` prints for one pair what this page has for all. Pairs that are not
+listed are between families that encode instructions differently, and are unsafe. \"Safe\" means safe by
 LLVM's model of the hardware: its tables of instructions, encodings, hazards and resources. Code for a
-generic target needs no pair to run on a GPU that the target covers: the runtime loads it as it is.
+generic target does not need a pair to run on a GPU that the target covers: the runtime loads it unchanged.
 ";
 
 const LEGEND: &str = "\
-A row is what the code was compiled for, a column what it is wanted for.
+Rows are the GPUs that code was compiled for, columns the GPUs that it is to run on.
 
 | sign | meaning |
 | --- | --- |
