@@ -121,7 +121,7 @@ fn every_case_becomes_what_stands_beside_it_and_a_second_run_changes_nothing() {
     assert!(!cases.is_empty() && wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Without the userland, too: a family that no case has is one whose result nobody has looked at.
+/// Without the userland, too: the result of a family without a case was never looked at.
 #[test]
 fn every_family_of_code_has_a_case_and_every_case_what_it_expects() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code");

@@ -12,7 +12,7 @@
 
 use crate::work::probe;
 use hotswap_files::ScratchDirectory;
-use hotswap_report::Diagnostic;
+use hotswap_report::{Diagnostic, codes};
 use libc::{RTLD_LOCAL, RTLD_NOW, c_char, c_int, c_void};
 use std::ffi::{CStr, CString, OsStr};
 use std::path::Path;
@@ -20,7 +20,7 @@ use std::process::Command;
 use std::ptr::null_mut;
 use std::time::Duration;
 
-/// The hidden command.
+/// The hidden command that asks.
 pub(crate) const ASK_COMGR: &str = "ask-comgr";
 
 /// Loading LLVM takes tenths of a second.
@@ -33,7 +33,7 @@ const LIBRARIES: &[&CStr] = &[c"libamd_comgr.so.3", c"libamd_comgr.so.2"];
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SpirvSupport {
     Compiled,
-    /// With comgr's own words.
+    /// With the reason in comgr's own words.
     Refused(String),
     /// There is no comgr, or it did not answer.
     Unknown,
@@ -48,7 +48,7 @@ const REFUSED: &str = "refused ";
 /// The system's, if this program cannot be started again.
 pub(crate) fn spirv_support(search: Option<&OsStr>, library: Option<&Path>) -> Result<SpirvSupport, Diagnostic> {
     let scratch = ScratchDirectory::temporary("hotswap-comgr-")?;
-    let Ok(own) = std::env::current_exe() else { return Ok(SpirvSupport::Unknown) };
+    let own = std::env::current_exe().map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()))?;
     let mut command = Command::new(own);
     command.arg(ASK_COMGR).args(library).env_remove("LD_PRELOAD");
     if let Some(search) = search {

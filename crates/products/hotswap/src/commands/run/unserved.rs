@@ -56,8 +56,10 @@ struct ComgrAnswer<'a> {
 impl ComgrAnswer<'_> {
     /// Why SPIR-V is not compiled; `None` where it is.
     fn refusal(&mut self) -> Option<String> {
-        let ask = || comgr::spirv_support(Some(self.libraries), None).unwrap_or(SpirvSupport::Unknown);
-        match self.support.get_or_insert_with(ask) {
+        if self.support.is_none() {
+            self.support = comgr::spirv_support(Some(self.libraries), None).ok();
+        }
+        match self.support.as_ref().unwrap_or(&SpirvSupport::Unknown) {
             SpirvSupport::Compiled => None,
             SpirvSupport::Refused(reason) => Some(format!("the comgr that HIP loads does not compile: {reason}")),
             SpirvSupport::Unknown => Some("comgr would compile, and does not answer whether it can".to_owned()),
@@ -71,18 +73,21 @@ fn warnings(file: &Path, gpus: &[TargetId], comgr: &mut ComgrAnswer<'_>) -> Vec<
         Err(error) => return vec![unknown_code_warning(error)],
     };
     let missing = gpus.iter().filter(|gpu| !code.targets.iter().any(|target| target_serves_gpu(target, gpu)));
-    let warning = |text: String| Diagnostic::warning(codes::NO_CODE_FOR_GPU, text).in_file(file);
     if code.has_spirv {
         let texts =
             missing.filter_map(|gpu| Some(format!("for {gpu} it has SPIR-V alone, which {}", comgr.refusal()?)));
-        return texts.map(warning).collect();
+        return texts.map(|text| unserved_warning(file, text)).collect();
     }
     if code.targets.is_empty() {
         return Vec::new();
     }
     let names: BTreeSet<String> = code.targets.iter().map(ToString::to_string).collect();
     let names: Vec<String> = names.into_iter().collect();
-    missing.map(|gpu| warning(unserved_gpu_text(gpu, &names))).collect()
+    missing.map(|gpu| unserved_warning(file, unserved_gpu_text(gpu, &names))).collect()
+}
+
+fn unserved_warning(file: &Path, text: String) -> Diagnostic {
+    Diagnostic::warning(codes::NO_CODE_FOR_GPU, text).in_file(file)
 }
 
 fn target_serves_gpu(target: &TargetId, gpu: &TargetId) -> bool {
