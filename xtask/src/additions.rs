@@ -32,9 +32,10 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `cargo xtask additions`; do not edit. -->
 
-For contributors. The task adds a GPU, an option of plans, a form of containers and a patch family in a copy of the sources,
-where the checks of the second column pass. Then it leaves out one part at a time: a check must fail, with the words of the last
-column. The checks need neither the userland nor a GPU; those that need it come on top ([tests](tests.md)).
+For contributors: the parts of an addition, and the words by which a check tells that one is missing. The task adds a GPU, an option
+of plans, a form of containers and a patch family in a copy of the sources, where all checks pass. Then it leaves out one part at a
+time: a check must fail, with the words of the last column. The checks need neither the userland nor a GPU; those that need it
+come on top ([tests](tests.md)).
 ";
 
 /// The copy of the sources, and where it is built.

@@ -243,7 +243,7 @@ pub(super) const ADDITIONS: &[Addition] = &[
             without("its line in patches.def", &[Change::Restore { file: FAMILIES }], "trial"),
             without("its file", &[Change::Remove { file: "crates/retarget/families/src/family/trial.rs" }], "file not found for module `trial`"),
             without("its module", &[replace(FAMILY_MODULES, "mod trial;\n", "")], "trial"),
-            without("its test case", &[Change::Remove { file: "crates/retarget/families/tests/code/trial.s" }], "trial: no case of tests/code begins with its name"),
+            without("its test case", &[Change::Remove { file: "crates/retarget/families/tests/code/trial.s" }], "trial.expect is of no case"),
             without("what its test case expects", &[Change::Remove { file: "crates/retarget/families/tests/code/trial.expect" }], "trial.s has no file with what it expects"),
         ],
     },
