@@ -10,6 +10,8 @@ use std::process::Command;
 #[derive(Debug)]
 pub(crate) struct CCompiler {
     words: Vec<String>,
+    /// Whether its programs are for another machine.
+    is_cross: bool,
 }
 
 impl CCompiler {
@@ -20,7 +22,26 @@ impl CCompiler {
 
     pub(crate) fn parse(text: &str) -> Outcome<Self> {
         let words = shell_words::split(text)?;
-        if words.is_empty() { fail("CC is empty: unset it, or name a C compiler") } else { Ok(Self { words }) }
+        if words.is_empty() {
+            fail("CC is empty: unset it, or name a C compiler")
+        } else {
+            Ok(Self { words, is_cross: false })
+        }
+    }
+
+    /// The compiler for another machine, by the beginning of the names of its tools.
+    pub(crate) fn cross(tools: &str) -> Self {
+        Self { words: vec![format!("{tools}gcc")], is_cross: true }
+    }
+
+    /// The same with further arguments.
+    pub(crate) fn with_arguments(mut self, arguments: impl IntoIterator<Item = String>) -> Self {
+        self.words.extend(arguments);
+        self
+    }
+
+    pub(crate) fn is_cross(&self) -> bool {
+        self.is_cross
     }
 
     pub(crate) fn words(&self) -> &[String] {

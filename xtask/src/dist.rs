@@ -6,6 +6,7 @@
 //! | `stage` | the build with remapped paths, the installation below a directory |
 //! | `deb` | Debian packages of parts of it |
 //! | `glibc` | the C library that files need |
+//! | `sysroot` | headers and libraries of an older C library, to build against |
 //! | `from_source` | a project with HotSwap's sources, built by Debian's Rust without a network |
 //! | `lint` | packages as lintian and rpmlint judge them |
 //! | `maintained` | packages as a distribution's maintainer meets them |
@@ -26,6 +27,7 @@ mod lint;
 mod maintained;
 mod source_tarball;
 mod stage;
+mod sysroot;
 mod tried;
 mod twice;
 
@@ -37,6 +39,7 @@ use glibc::GlibcVersion;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use sysroot::Sysroot;
 
 /// Builds the packages: a tarball that can be unpacked anywhere, and Debian packages.
 #[derive(Parser)]
@@ -47,7 +50,8 @@ struct Options {
     /// The target to build for, for example aarch64-unknown-linux-gnu; needs its standard library and a linker.
     #[arg(long)]
     target: Option<String>,
-    /// The oldest glibc that the packages are for, for example 2.28: an installation with a file that needs a newer one makes none.
+    /// The oldest glibc that the packages are for, for example 2.28: they are built against its libraries, which zig's wheel from
+    /// PyPI has, and an installation with a file that needs a newer one makes none.
     #[arg(long, value_name = "VERSION", conflicts_with_all = ["twice", "no_build"])]
     glibc: Option<GlibcVersion>,
     /// Build without optimisation, and compress little: to try the packages, not to publish them.
@@ -141,7 +145,7 @@ fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
     let target = options.target.as_deref();
     let stage = options.installed.clone().unwrap_or_else(|| stage_of(target));
     if options.installed.is_none() {
-        stage::lay_out(paths::workspace(), &paths::scratch("dist-target"), profile, target, &stage)?;
+        build(options, profile, &stage)?;
     }
     glibc::judge_installation(&stage, options.glibc.as_ref())?;
     let machine = stage::Machine::of(target)?;
@@ -149,6 +153,19 @@ fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
     let level = if options.debug { 0 } else { 9 };
     tarball(&stage, output, machine, level)?;
     deb::make_all(&stage, &deb::Destination { output, machine, level })
+}
+
+/// Builds the sources, against an older glibc where that is asked for, and installs them below `stage`.
+fn build(options: &Options, profile: Profile, stage: &Path) -> Outcome {
+    let target = options.target.as_deref();
+    let Some(version) = &options.glibc else {
+        let build = stage::BuildTarget { target, sysroot: None };
+        return stage::lay_out(paths::workspace(), &paths::scratch("dist-target"), profile, &build, stage);
+    };
+    let sysroot = Sysroot::lay_out(version, stage::Machine::of(target)?, &stage::compiler_for(target)?)?;
+    let directory = paths::scratch(&format!("dist-target-{version}"));
+    let build = stage::BuildTarget { target, sysroot: Some(&sysroot) };
+    stage::lay_out(paths::workspace(), &directory, profile, &build, stage)
 }
 
 /// The packages in a directory, in the order of their names.

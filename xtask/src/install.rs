@@ -158,7 +158,7 @@ pub(crate) fn install(place: &Path, profile: Profile, clang: Option<&Path>) -> O
 
 /// Installs what was built.
 pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outcome {
-    lay_out_from(paths::workspace(), place, clang, built, None)
+    lay_out_from(paths::workspace(), place, clang, built, &CCompiler::from_env()?)
 }
 
 /// Installs the tools that the demo shows, in the place of whatever is installed there.
@@ -170,28 +170,25 @@ pub(crate) fn lay_out_demo(place: &Path, clang: Option<&Path>, built: &Built) ->
     write_defaults(place, clang)
 }
 
-/// Installs what was built from these sources. `cross` is the C compiler for another machine; programs of that cannot run here,
-/// and do not make their man pages.
+/// Installs what was built from these sources, with the libraries that this C compiler links. Programs for another machine cannot
+/// run here, and do not make their man pages.
 pub(crate) fn lay_out_from(
     sources: &Path,
     place: &Path,
     clang: Option<&Path>,
     built: &Built,
-    cross: Option<&str>,
+    compiler: &CCompiler,
 ) -> Outcome {
-    let compiler = cross.map_or_else(CCompiler::from_env, CCompiler::parse)?;
-    lay_out_tools(sources, place, built, &compiler, copy)?;
+    lay_out_tools(sources, place, built, compiler, copy)?;
     copy_archive(built, DRAIN, place)?;
     for (name, target) in LIBRARIES {
         copy(library(built, name)?, &place.join("lib/hotswap").join(target))?;
     }
     link(LIBRARY_LINK.1, &place.join(LIBRARY_LINK.0))?;
     let archive = archive_of(built, c_library::ARCHIVE)?;
-    replace_by(&place.join("lib/libhotswap.a"), |temporary| c_library::write_archive(archive, temporary, &compiler))?;
-    replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| {
-        c_library::link(archive, temporary, &compiler)
-    })?;
-    documents::write(sources, place, cross.is_none())?;
+    replace_by(&place.join("lib/libhotswap.a"), |temporary| c_library::write_archive(archive, temporary, compiler))?;
+    replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| c_library::link(archive, temporary, compiler))?;
+    documents::write(sources, place, !compiler.is_cross())?;
     write_defaults(place, clang)
 }
 

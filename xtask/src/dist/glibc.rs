@@ -2,8 +2,8 @@
 //!
 //! Invariant: the answer is read from the files, whatever built them.
 //!
-//! Absent on purpose: static archives, whose symbols get versions in the link of their users, and builds against an older
-//! library.
+//! Absent on purpose: static archives, whose symbols get versions in the link of their users. Builds against an older library
+//! are in `sysroot`.
 
 use super::stage;
 use crate::outcome::{During, Outcome, fail};
@@ -18,6 +18,13 @@ use std::str::FromStr;
 /// A version of glibc; compared by its numbers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GlibcVersion(Vec<u32>);
+
+impl GlibcVersion {
+    /// The number that headers compare.
+    pub(super) fn minor(&self) -> u32 {
+        self.0.get(1).copied().unwrap_or_default()
+    }
+}
 
 impl FromStr for GlibcVersion {
     type Err = String;

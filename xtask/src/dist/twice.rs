@@ -38,7 +38,7 @@ fn build_copy(place: &Path, profile: Profile) -> Outcome<PathBuf> {
     let sources = place.join("sources");
     copy_sources(&sources)?;
     let stage = place.join("stage");
-    stage::lay_out(&sources, &place.join("target"), profile, None, &stage)?;
+    stage::lay_out(&sources, &place.join("target"), profile, &stage::BuildTarget::NATIVE, &stage)?;
     remove::delete(&place.join("target"))?;
     Ok(stage)
 }
