@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-const TARGETS: [&str; 8] = ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"];
+const TARGETS: [&str; 10] =
+    ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100", "gfx1201"];
 
 /// Two instructions, in assembly and as machine instructions of LLVM.
 struct InstructionPair {
@@ -30,25 +31,27 @@ impl InstructionPair {
     fn read_all(path: &Path) -> Vec<Self> {
         let row = path.file_stem().unwrap().to_str().unwrap();
         let code = fs::read_to_string(path).unwrap();
-        let pairs = code.split("\n\n").enumerate().map(|(number, pair)| {
-            let lines: Vec<(&str, &str)> = pair.lines().map(|line| line.split_once(" //mir: ").unwrap()).collect();
-            assert_eq!(lines.len(), 2, "{row}: {pair}");
-            Self {
-                row: row.to_owned(),
-                kernel: format!("{}_{number}", row.replace('-', "_")),
-                assembly: lines.iter().map(|line| line.0.to_owned()).collect(),
-                machine: lines.iter().map(|line| line.1.to_owned()).collect(),
-            }
-        });
-        pairs.collect()
+        code.split("\n\n").enumerate().map(|(number, pair)| Self::read(row, number, pair, 2)).collect()
+    }
+
+    /// One of a row, with so many instructions.
+    fn read(row: &str, number: usize, code: &str, count: usize) -> Self {
+        let lines: Vec<(&str, &str)> = code.lines().map(|line| line.split_once(" //mir: ").unwrap()).collect();
+        assert_eq!(lines.len(), count, "{row}: {code}");
+        Self {
+            row: row.to_owned(),
+            kernel: format!("{}_{number}", row.replace('-', "_")),
+            assembly: lines.iter().map(|line| line.0.to_owned()).collect(),
+            machine: lines.iter().map(|line| line.1.to_owned()).collect(),
+        }
     }
 
     /// The pair with so many wait states between; those of WMMA are vector instructions.
     fn kernel(&self, wait_states: u64) -> Kernel {
         let unit = if self.row.starts_with("wmma-") { "\tv_nop\n" } else { "\ts_nop 0\n" };
         let between = unit.repeat(wait_states as usize);
-        let (first, second) = (&self.assembly[0], &self.assembly[1]);
-        let code = format!("{}:\n{first}\n{between}{second}\n\ts_nop 15\n\ts_nop 15\n\ts_endpgm\n", self.kernel);
+        let (first, later) = (&self.assembly[0], self.assembly[1..].join("\n"));
+        let code = format!("{}:\n{first}\n{between}{later}\n\ts_nop 15\n\ts_nop 15\n\ts_endpgm\n", self.kernel);
         Kernel { name: self.kernel.clone(), code }
     }
 
@@ -166,6 +169,42 @@ fn every_distance_is_llvms_and_has_a_planted_fault_that_is_found() {
     let counts = TARGETS.map(|processor| check_target(&bench, processor, &pairs, &mut problems));
     say(&format!("distances in wait states: {} faults for {} targets", counts.iter().sum::<usize>(), TARGETS.len()));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Pairs whose distance an instruction between the two makes needless.
+const ENDED: [&str; 3] = [
+    "\tglobal_atomic_fmin v[0:1], v2, off //mir: GLOBAL_ATOMIC_FMIN $vgpr0_vgpr1, $vgpr2, 0, 0, implicit $exec
+\tv_mov_b32_e32 v3, v4 //mir: $vgpr3 = V_MOV_B32_e32 $vgpr4, implicit $exec
+\ts_denorm_mode 0 //mir: S_DENORM_MODE 0, implicit-def $mode, implicit $mode",
+    "\tglobal_atomic_fmin v[0:1], v2, off //mir: GLOBAL_ATOMIC_FMIN $vgpr0_vgpr1, $vgpr2, 0, 0, implicit $exec
+\ts_waitcnt_lgkmcnt null, 0x0 //mir: S_WAITCNT_LGKMCNT $sgpr_null, 0
+\ts_denorm_mode 0 //mir: S_DENORM_MODE 0, implicit-def $mode, implicit $mode",
+    "\tbuffer_atomic_fmax v0, off, s[0:3], 0 //mir: BUFFER_ATOMIC_FMAX_OFFSET $vgpr0, $sgpr0_sgpr1_sgpr2_sgpr3, 0, 0, 0, \
+     implicit $exec
+\ts_waitcnt 0 //mir: S_WAITCNT 0
+\ts_denorm_mode 0 //mir: S_DENORM_MODE 0, implicit-def $mode, implicit $mode",
+];
+
+#[test]
+fn other_instructions_end_what_a_row_asks_for() {
+    let Some(bench) = Workbench::with_llvm(24, "distances that end") else { return };
+    let pairs: Vec<InstructionPair> = ENDED
+        .iter()
+        .enumerate()
+        .map(|(number, code)| InstructionPair::read("fp-atomic-denorm", number, code, 3))
+        .collect();
+    let own: Vec<&InstructionPair> = pairs.iter().collect();
+    for processor in ["gfx1010", "gfx1030"] {
+        let inserted = inserted_wait_states(&bench, 24, processor, &own);
+        assert!(
+            inserted.len() == ENDED.len() && inserted.values().all(|count| *count == 0),
+            "{processor}: {inserted:?}"
+        );
+        let whole: Vec<Kernel> = own.iter().map(|pair| pair.kernel(0)).collect();
+        assert_eq!(found(&bench, processor, &whole, &own), BTreeSet::new(), "{processor}");
+        let wait = Kernel { code: whole[2].code.replace("s_waitcnt 0", "s_waitcnt_depctr 0"), ..whole[2].clone() };
+        assert_eq!(found(&bench, processor, &[wait], &own).len(), 1, "{processor}: another wait ends nothing");
+    }
 }
 
 /// Code in which the distance is too small on one of several paths: a line `INSTRUCTION //fixed` mends it.

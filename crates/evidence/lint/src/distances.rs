@@ -94,10 +94,10 @@ impl FunctionWalk<'_, '_> {
                     findings.push(asked.distance_finding(self.unit, at, &producer.inst, since));
                 }
             }
-            if producer.is_replaced(&consumer, isa) {
+            since = since.saturating_add(wait_states(&consumer, isa));
+            if producer.is_replaced(&consumer, isa) || producer.is_ended(&consumer, isa, since) {
                 return producer.most;
             }
-            since = since.saturating_add(wait_states(&consumer, isa));
         }
         since
     }
@@ -129,6 +129,12 @@ impl AskedProducer {
     fn is_replaced(&self, later: &Inst, isa: Isa) -> bool {
         let are_matrix = [&self.inst, later].into_iter().all(|inst| DistanceClass::Matrix.contains(inst, isa));
         are_matrix && JointRegister::Overwritten.joins_pair(isa, &self.inst, later)
+    }
+
+    /// Whether a later instruction makes all distances needless that are not reached with it.
+    fn is_ended(&self, later: &Inst, isa: Isa, since: u8) -> bool {
+        let mut open = self.asked.iter().filter(|asked| since < asked.needed);
+        open.all(|asked| asked.rule.ended_by.is_some_and(|class| class.contains(later, isa)))
     }
 }
 

@@ -74,9 +74,7 @@ fn judge_hazards(isa: Isa) -> RuleJudgment {
 /// Processors before GFX12.5 have rows of the table of distances, and hazards without a row.
 fn judge_distances(isa: Isa, is_matrix: bool) -> RuleJudgment {
     let Some(target) = DistanceTarget::of_isa(isa) else {
-        return unjudged_for_reason(
-            "LLVM waits by counters and by scalar instructions there, and the table has no such rows",
-        );
+        return unjudged_for_reason("the table of distances has no rows of this generation");
     };
     let own = UNCHECKED.iter().filter(|hazard| hazard.is_matrix == is_matrix && hazard.targets.contains(&target));
     match own.map(|hazard| hazard.text).collect::<Vec<_>>() {

@@ -40,8 +40,6 @@ pub enum DistanceClass {
     MatrixBesideXdl,
     /// The vector unit, except matrix instructions.
     VectorBesideMatrix,
-    /// Vector memory, LDS and exports.
-    Memory,
     /// The vector unit, vector memory, LDS and exports.
     VectorOrMemory,
     /// `v_fma_f64` and `v_fmac_f64`, of vector registers.
@@ -52,6 +50,20 @@ pub enum DistanceClass {
     AccWrite,
     /// Moves of accumulation registers into vector registers.
     AccRead,
+    /// Dot products (LLVM: `isDOT`).
+    DotProduct,
+    /// `v_permlane…`, which exchange registers between lanes.
+    Permlane,
+    /// Atomics of vector memory that compute with floats (LLVM: `isFPAtomic`).
+    FloatAtomic,
+    /// `s_denorm_mode`.
+    SetsDenormals,
+    /// The vector unit, and waits for counters.
+    VectorOrWait,
+    /// Images with addresses in registers of their own, of 16 bytes or more (LLVM: `MIMGEncGfx10NSA`).
+    LongImage,
+    /// Buffers with bit 1 or 2 in the offset.
+    OffsetBuffer,
 }
 
 impl DistanceClass {
@@ -76,18 +88,27 @@ impl DistanceClass {
             Self::MatrixOf(kind) => matrix_kind(inst, isa) == Some(kind),
             Self::MatrixBesideXdl => matrix_kind(inst, isa).is_some_and(|kind| kind != MatrixKind::Xdl),
             Self::VectorBesideMatrix => is_plain_vector(inst),
-            Self::Memory => is_memory(inst),
             Self::VectorOrMemory => is_plain_vector(inst) || is_memory(inst),
             Self::DoubleFma => inst.is(Flag::Valu) && DOUBLE_FMA.contains(&inst.mnemonic()),
             Self::MatrixOrAccWrite => inst.is(Flag::Mai) && inst.mnemonic() != "v_accvgpr_read_b32",
             Self::AccWrite => inst.is(Flag::Mai) && inst.mnemonic() == "v_accvgpr_write_b32",
             Self::AccRead => inst.is(Flag::Mai) && inst.mnemonic() == "v_accvgpr_read_b32",
+            Self::DotProduct => inst.is(Flag::Dot),
+            Self::Permlane => inst.is(Flag::Valu) && inst.mnemonic().starts_with("v_permlane"),
+            Self::FloatAtomic => inst.is(Flag::FpAtomic) && is_vector_memory(inst),
+            Self::SetsDenormals => inst.is(Flag::Sopp) && inst.mnemonic() == "s_denorm_mode",
+            Self::VectorOrWait => inst.is(Flag::Valu) || is_counter_wait(inst.mnemonic()),
+            Self::LongImage => inst.is(Flag::Mimg) && inst.len() >= LONG_IMAGE,
+            Self::OffsetBuffer => has_offset_bits(inst),
         }
     }
 }
 
 const VECTOR_MEMORY: [Flag; 6] =
     [Flag::Mubuf, Flag::Mtbuf, Flag::Mimg, Flag::Flat, Flag::FlatGlobal, Flag::FlatScratch];
+
+/// Bytes of an image instruction of gfx10 with two words of address registers. Without separate addresses it has 8.
+const LONG_IMAGE: u8 = 16;
 
 const DOUBLE_FMA: [&str; 2] = ["v_fma_f64", "v_fmac_f64"];
 
@@ -119,6 +140,18 @@ fn is_lane_access(inst: &Inst, mnemonics: &[&str]) -> bool {
 fn is_wide_store(inst: &Inst, isa: Isa) -> bool {
     let has_data = inst.is(Flag::Store) && is_vector_memory(inst) && !inst.is(Flag::Mimg);
     has_data && matches!(inst.operand(isa, Name::Vdata), Some(OperandValue::Reg(reg)) if reg.count > 2)
+}
+
+/// LLVM: `isWaitcnt`. The waits of `s_waitcnt_depctr` are for other counters.
+fn is_counter_wait(mnemonic: &str) -> bool {
+    mnemonic == "s_wait_idle" || (mnemonic.starts_with("s_waitcnt") && mnemonic != "s_waitcnt_depctr")
+}
+
+fn has_offset_bits(inst: &Inst) -> bool {
+    /// Bits 1 and 2.
+    const BITS: u64 = 6;
+    let is_buffer = inst.is(Flag::Mubuf) || inst.is(Flag::Mtbuf);
+    is_buffer && inst.raw(Name::Offset).is_some_and(|offset| offset & BITS != 0)
 }
 
 fn has_offset_register(inst: &Inst, isa: Isa) -> bool {

@@ -38,6 +38,12 @@ pub enum JointRegister {
     AddendOverwritten,
     /// The hardware register of `s_setreg` and `s_getreg`.
     Hardware,
+    /// The result of a dot product that another instruction reads, or the same instruction in another form.
+    OtherRead,
+    /// The result of a dot product that the same instruction reads as A or B.
+    SameInput,
+    /// The result of a dot product that another instruction overwrites.
+    OtherWritten,
 }
 
 impl JointRegister {
@@ -66,6 +72,13 @@ impl JointRegister {
             Self::WmmaInput => reads_as_wmma_input(producer, consumer, isa),
             Self::AddendOverwritten => overwrites_addend(producer, consumer, isa),
             Self::Hardware => hardware_number(producer) == hardware_number(consumer),
+            Self::OtherRead => {
+                !have_same_form(producer, consumer) && vectors_overlap(producer, consumer, isa, |written| !written)
+            }
+            Self::SameInput => have_same_form(producer, consumer) && reads_as_input(producer, consumer, isa),
+            Self::OtherWritten => {
+                !have_same_form(producer, consumer) && vectors_overlap(producer, consumer, isa, |written| written)
+            }
         }
     }
 }
@@ -146,6 +159,12 @@ fn overwrites_addend(producer: &Inst, consumer: &Inst, isa: Isa) -> bool {
 fn overwrites_data(producer: &Inst, consumer: &Inst, isa: Isa) -> bool {
     let Some(OperandValue::Reg(data)) = producer.operand(isa, Name::Vdata) else { return false };
     consumer.writes(isa).any(|effect| registers_overlap(data, effect.reg))
+}
+
+/// Whether LLVM has one opcode for both: an encoding in VOP2, in VOP3 or with DPP is one of its own.
+fn have_same_form(one: &Inst, other: &Inst) -> bool {
+    let is_equal = |flag: Flag| one.is(flag) == other.is(flag);
+    one.mnemonic() == other.mnemonic() && [Flag::Vop3, Flag::Dpp, Flag::Sdwa].into_iter().all(is_equal)
 }
 
 /// The number in the immediate of `s_setreg` and `s_getreg`.

@@ -50,7 +50,6 @@ pub const MATRIX_DISTANCES: &[DistanceRule] = &[
 
     distance_row("exec-mfma", (Class::VectorBesideMatrix, Class::Matrix), Joint::Exec, 4, FROM_GFX90A, MAI_90A),
     distance_row("double-fma", (DOUBLE, Class::DoubleFma), Joint::Nothing, 2, FROM_GFX90A, VALU),
-    passes_row("double-memory-read", (DOUBLE, Class::Memory), Joint::Vector, [9, 9, 18, 18], FROM_GFX90A, VALU),
     passes_row("double-write", (DOUBLE, Class::VectorOrMemory), Joint::Overwritten, [6, 6, 11, 11], FROM_GFX90A, VALU),
     passes_row("mfma-addend-write", (XDL, Class::VectorOrMemory), Joint::AddendOverwritten, [1, 3, 7, 15], FROM_GFX90A, VALU),
     passes_row("double-input", (DOUBLE, Class::Matrix), Joint::Input, [6, 6, 11, 11], BEFORE_GFX950, MAI_90A),

@@ -34,6 +34,10 @@ pub enum DistanceTarget {
     Gfx90a,
     Gfx942,
     Gfx950,
+    /// GFX10.1.
+    Gfx101,
+    /// GFX10.3.
+    Gfx103,
     Gfx11,
     /// GFX12, but not GFX12.5.
     Gfx12,
@@ -47,7 +51,9 @@ impl DistanceTarget {
             (!isa.has(Feature::Gfx1250Insts)).then_some(Self::Gfx12)
         } else if isa.has(Feature::Gfx11Insts) {
             Some(Self::Gfx11)
-        } else if !isa.has(Feature::Gfx9Insts) || isa.has(Feature::Gfx10Insts) {
+        } else if isa.has(Feature::Gfx10Insts) {
+            Some(if isa.has(Feature::Gfx103Insts) { Self::Gfx103 } else { Self::Gfx101 })
+        } else if !isa.has(Feature::Gfx9Insts) {
             None
         } else if isa.has(Feature::Gfx950Insts) {
             Some(Self::Gfx950)
@@ -73,6 +79,8 @@ impl DistanceTarget {
             Self::Gfx90a => "gfx90a",
             Self::Gfx942 => "gfx942",
             Self::Gfx950 => "gfx950",
+            Self::Gfx101 => "gfx1010",
+            Self::Gfx103 => "gfx1030",
             Self::Gfx11 => "gfx1100",
             Self::Gfx12 => "gfx1200",
         }
@@ -123,6 +131,8 @@ pub struct DistanceRule {
     pub joint: JointRegister,
     /// Wait states between the two.
     pub wait_states: WaitStates,
+    /// Instructions between the two after which no distance is needed.
+    pub ended_by: Option<DistanceClass>,
     /// The processors that have the hazard.
     pub targets: &'static [DistanceTarget],
     /// The source of the fact.

@@ -19,6 +19,8 @@ const FROM_GFX908: &[DistanceTarget] =
 const GFX90A: &[DistanceTarget] = &[DistanceTarget::Gfx90a];
 pub(super) const GFX950: &[DistanceTarget] = &[DistanceTarget::Gfx950];
 
+const GFX101: &[DistanceTarget] = &[DistanceTarget::Gfx101];
+const GFX10: &[DistanceTarget] = &[DistanceTarget::Gfx101, DistanceTarget::Gfx103];
 const FROM_GFX11: &[DistanceTarget] = &[DistanceTarget::Gfx11, DistanceTarget::Gfx12];
 
 const VMEM: &str = "LLVM GCNHazardRecognizer::checkVMEMHazards, VmemSgprWaitStates";
@@ -28,6 +30,10 @@ const LANE: &str = "LLVM GCNHazardRecognizer::checkRWLaneHazards, RWLaneWaitStat
 const SETREG: &str = "LLVM GCNHazardRecognizer::checkSetRegHazards, checkGetRegHazards";
 const STORE: &str = "LLVM GCNHazardRecognizer::checkVALUHazardsHelper, createsVALUHazard";
 const VALU: &str = "LLVM GCNHazardRecognizer::checkVALUHazards";
+const DOT: &str = "LLVM GCNHazardRecognizer::checkMAIVALUHazards, DotWriteSameDotReadSrcAB, DotWriteDifferentVALURead";
+const PERMLANE: &str = "LLVM GCNHazardRecognizer::checkPermlaneHazards";
+const DENORM: &str = "LLVM GCNHazardRecognizer::checkFPAtomicToDenormModeHazard";
+const NSA: &str = "LLVM GCNHazardRecognizer::checkNSAtoVMEMHazard";
 
 pub(super) const fn distance_row(
     name: &'static str,
@@ -37,7 +43,13 @@ pub(super) const fn distance_row(
     targets: &'static [DistanceTarget],
     source: &'static str,
 ) -> DistanceRule {
-    DistanceRule { name, producer, consumer, joint, wait_states: WaitStates::Always(wait_states), targets, source }
+    let wait_states = WaitStates::Always(wait_states);
+    DistanceRule { name, producer, consumer, joint, wait_states, ended_by: None, targets, source }
+}
+
+/// A row whose distance other instructions make needless.
+const fn ended_row(rule: DistanceRule, ended_by: DistanceClass) -> DistanceRule {
+    DistanceRule { ended_by: Some(ended_by), ..rule }
 }
 
 use DistanceClass as Class;
@@ -58,6 +70,17 @@ pub const DISTANCES: &[DistanceRule] = &[
     distance_row("trans-vector", (Class::Trans, Class::VectorBesideTrans), Joint::Vector, 1, GFX940, VALU),
     distance_row("shifted-result", (Class::ShiftedResult, Class::Vector), Joint::VectorInUse, 1, GFX940, VALU),
     distance_row("vgpr-readlane", (Class::Vector, Class::ReadsLane), Joint::Vector, 1, GFX940, VALU),
+    distance_row("dot-read", (Class::DotProduct, Class::VectorOrMemory), Joint::OtherRead, 3, FROM_GFX90A, DOT),
+    distance_row("dot-input", (Class::DotProduct, Class::DotProduct), Joint::SameInput, 3, FROM_GFX90A, DOT),
+    distance_row("dot-write", (Class::DotProduct, Class::VectorOrMemory), Joint::OtherWritten, 3, FROM_GFX90A, DOT),
+    distance_row("permlane-source", (Class::Vector, Class::Permlane), Joint::Vector, 2, GFX950, PERMLANE),
+    distance_row("permlane-exec", (Class::Vector, Class::Permlane), Joint::Exec, 4, GFX950, PERMLANE),
+
+    ended_row(
+        distance_row("fp-atomic-denorm", (Class::FloatAtomic, Class::SetsDenormals), Joint::Nothing, 3, GFX10, DENORM),
+        Class::VectorOrWait,
+    ),
+    distance_row("nsa-buffer", (Class::LongImage, Class::OffsetBuffer), Joint::Nothing, 1, GFX101, NSA),
 ];
 
 /// A hazard of LLVM's for which the table has no row.
@@ -111,6 +134,10 @@ pub const UNCHECKED: &[UncheckedHazard] = &[
         "the addend of small matrix instructions of 64-bit floats (LLVM: 4): rocBLAS's kernels for gfx90a have 3",
         FROM_GFX90A,
     ),
+    unchecked_matrix_hazard(
+        "results of 64-bit floats that memory reads (LLVM: 18 after eight passes): rocBLAS's kernels for gfx942 have 12",
+        FROM_GFX90A,
+    ),
     unchecked_hazard("M0 before instructions that read it (LLVM: 1): rocBLAS's kernels for gfx90a have 0", GFX9),
     unchecked_hazard(
         "a scalar register that a vector instruction writes and another reads (LLVM: 2): rocBLAS's kernels for gfx942 have 0",
@@ -120,8 +147,11 @@ pub const UNCHECKED: &[UncheckedHazard] = &[
         "EXEC that v_cmpx writes before v_readlane (LLVM: 4): hipSPARSELt's kernels for gfx950 have 2",
         GFX940,
     ),
-    unchecked_hazard("results of dot products: the table has no rows of them", FROM_GFX90A),
-    unchecked_hazard("v_permlane after a write of EXEC or of its source: the table has no rows of it", GFX950),
+    unchecked_hazard(
+        "scalar registers and EXEC that memory instructions still read, LDS and memory around a branch, v_permlane after \
+         v_cmpx and others: LLVM waits by counters (s_waitcnt_depctr) and by single instructions there",
+        GFX10,
+    ),
     unchecked_hazard(
         "results of transcendental instructions, EXEC between two results, LDS parameters, lane masks and others: LLVM \
          waits by counters (s_waitcnt_depctr, s_wait_alu) there",

@@ -1,0 +1,5 @@
+	image_sample_d v[0:3], [v8, v9, v10, v11, v12, v13], s[0:7], s[8:11] dmask:0xf dim:SQ_RSRC_IMG_2D //mir: $vgpr0_vgpr1_vgpr2_vgpr3 = IMAGE_SAMPLE_D_V4_V6_nsa_gfx10 $vgpr8, $vgpr9, $vgpr10, $vgpr11, $vgpr12, $vgpr13, $sgpr0_sgpr1_sgpr2_sgpr3_sgpr4_sgpr5_sgpr6_sgpr7, $sgpr8_sgpr9_sgpr10_sgpr11, 15, 1, 0, 0, 0, 0, 0, 0, 0, implicit $exec :: (load (s128))
+	buffer_load_dword v1, off, s[0:3], s4 offset:6 //mir: $vgpr1 = BUFFER_LOAD_DWORD_OFFSET $sgpr0_sgpr1_sgpr2_sgpr3, $sgpr4, 6, 0, 0, implicit $exec
+
+	image_sample_d v[0:3], [v8, v9, v10, v11, v12, v13], s[0:7], s[8:11] dmask:0xf dim:SQ_RSRC_IMG_2D //mir: $vgpr0_vgpr1_vgpr2_vgpr3 = IMAGE_SAMPLE_D_V4_V6_nsa_gfx10 $vgpr8, $vgpr9, $vgpr10, $vgpr11, $vgpr12, $vgpr13, $sgpr0_sgpr1_sgpr2_sgpr3_sgpr4_sgpr5_sgpr6_sgpr7, $sgpr8_sgpr9_sgpr10_sgpr11, 15, 1, 0, 0, 0, 0, 0, 0, 0, implicit $exec :: (load (s128))
+	tbuffer_store_format_x v1, off, s[0:3], 0 format:22 offset:4 //mir: TBUFFER_STORE_FORMAT_X_OFFSET_exact $vgpr1, $sgpr0_sgpr1_sgpr2_sgpr3, 0, 4, 22, 0, 0, implicit $exec
