@@ -56,7 +56,7 @@ pub enum DistanceClass {
     Permlane,
     /// Atomics of vector memory that compute with floats (LLVM: `isFPAtomic`).
     FloatAtomic,
-    /// `s_denorm_mode`.
+    /// The instruction `s_denorm_mode`, which sets the mode of denormals.
     SetsDenormals,
     /// The vector unit, and waits for counters.
     VectorOrWait,
@@ -148,7 +148,7 @@ fn is_counter_wait(mnemonic: &str) -> bool {
 }
 
 fn has_offset_bits(inst: &Inst) -> bool {
-    /// Bits 1 and 2.
+    /// Bits 1 and 2 of the offset.
     const BITS: u64 = 6;
     let is_buffer = inst.is(Flag::Mubuf) || inst.is(Flag::Mtbuf);
     is_buffer && inst.raw(Name::Offset).is_some_and(|offset| offset & BITS != 0)

@@ -163,8 +163,8 @@ fn overwrites_data(producer: &Inst, consumer: &Inst, isa: Isa) -> bool {
 
 /// Whether LLVM has one opcode for both: an encoding in VOP2, in VOP3 or with DPP is one of its own.
 fn have_same_form(one: &Inst, other: &Inst) -> bool {
-    let is_equal = |flag: Flag| one.is(flag) == other.is(flag);
-    one.mnemonic() == other.mnemonic() && [Flag::Vop3, Flag::Dpp, Flag::Sdwa].into_iter().all(is_equal)
+    let encodings = [Flag::Vop3, Flag::Dpp, Flag::Sdwa];
+    one.mnemonic() == other.mnemonic() && encodings.into_iter().all(|flag| one.is(flag) == other.is(flag))
 }
 
 /// The number in the immediate of `s_setreg` and `s_getreg`.

@@ -34,9 +34,9 @@ pub enum DistanceTarget {
     Gfx90a,
     Gfx942,
     Gfx950,
-    /// GFX10.1.
+    /// GFX10.1, which is RDNA 1.
     Gfx101,
-    /// GFX10.3.
+    /// GFX10.3, which is RDNA 2.
     Gfx103,
     Gfx11,
     /// GFX12, but not GFX12.5.
