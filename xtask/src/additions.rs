@@ -84,9 +84,14 @@ fn examine(copy: &Copy, addition: &Addition, silent: &mut Vec<String>) -> Outcom
         if !told {
             silent.push(format!("{} without {}: no check says `{}`", addition.what, omission.part, omission.told));
         }
-        let _ = writeln!(rows, "| {} | `{}` |", omission.part, omission.told);
+        let _ = writeln!(rows, "| {} | {} |", omission.part, code_span(omission.told));
     }
     Ok(rows)
+}
+
+/// Markdown's code, which may have a backtick in it.
+fn code_span(text: &str) -> String {
+    if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
 }
 
 impl Copy {
