@@ -2,7 +2,7 @@
 //!
 //! The engine is BuildBox, of Debian's package `buildbox`: its daemon serves storage, action cache and execution of the Remote
 //! Execution API, and runs each action in a bubblewrap sandbox whose root directory is the action's input tree. The client is
-//! BuildBox's `trexe`. Bazel, recc and BuildStream speak the same protocol. Bazel itself would test its own sandbox, not this.
+//! BuildBox's `trexe`. Bazel, recc and BuildStream speak the same protocol.
 //!
 //! Two engines run in root directories of their own, and two clients in directories of different names, in a network namespace
 //! that has only its loopback device. The objects must be the same bytes, equal to those of a compile without an engine, and have
@@ -11,10 +11,11 @@
 //! Invariants: everything happens in overlays over the userland and in private namespaces; nothing is left behind.
 //!
 //! `--caches` compiles through ccache, sccache, distcc and icecc instead ([`caches`]), `--probes` builds by build systems other than
-//! CMake ([`probes`]).
+//! CMake ([`probes`]), `--bazel` by Bazel on an engine ([`bazel`]).
 //!
 //! Absent on purpose: links of programs, which are ordinary actions of the host's linker.
 
+mod bazel;
 mod caches;
 mod page;
 mod probes;
@@ -41,6 +42,9 @@ struct Options {
     /// table of docs/guide/compiler.md.
     #[arg(long, conflicts_with = "caches")]
     probes: bool,
+    /// Compile and retarget by actions of Bazel on an engine instead, by two clients.
+    #[arg(long, conflicts_with_all = ["caches", "probes"])]
+    bazel: bool,
 }
 
 /// The scripts. `$1` of the first is the directory of this task.
@@ -52,6 +56,9 @@ const INNER: &[(&str, &str)] = &[
     ("client.sh", include_str!("remote/client.sh")),
     ("caches.sh", include_str!("remote/caches.sh")),
     ("probes.sh", include_str!("remote/probes.sh")),
+    ("bazel.sh", include_str!("remote/bazel.sh")),
+    ("bazel.py", include_str!("remote/bazel.py")),
+    ("hotswap.bzl", include_str!("remote/hotswap.bzl")),
 ];
 
 /// The script that runs, and the judge of its output.
@@ -69,7 +76,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if userland.is_machine() {
         return fail("the engines run in the root directory of `cargo xtask setup --userland`");
     }
-    let prefix = match options.installed {
+    let prefix = match options.installed.clone() {
         Some(prefix) => prefix,
         None => {
             let prefix = paths::scratch("prefix");
@@ -80,11 +87,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let directory = paths::scratch("remote");
     remove::delete(&directory)?;
     prepare(&directory, &prefix)?;
-    let kind = match (options.caches, options.probes) {
-        (true, _) => Kind { outer: caches::OUTER, judge: caches::judge },
-        (_, true) => Kind { outer: probes::OUTER, judge: probes::judge },
-        _ => Kind { outer: OUTER, judge },
-    };
+    let kind = kind_of(&options);
     let mut command = Command::new("unshare");
     let namespaces = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"];
     command.args(namespaces).args(["/bin/sh", "-ec", kind.outer, "sh"]);
@@ -93,6 +96,16 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let verdict = (kind.judge)(&text);
     remove::delete(&directory)?;
     verdict
+}
+
+fn kind_of(options: &Options) -> Kind {
+    if options.caches {
+        return Kind { outer: caches::OUTER, judge: caches::judge };
+    }
+    if options.probes {
+        return Kind { outer: probes::OUTER, judge: probes::judge };
+    }
+    if options.bazel { Kind { outer: bazel::OUTER, judge: bazel::judge } } else { Kind { outer: OUTER, judge } }
 }
 
 /// The files that the root directories see as `/mnt`: the installation, the example, the scripts.
