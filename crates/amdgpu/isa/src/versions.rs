@@ -69,15 +69,21 @@ fn may_have_row(inst: &Inst) -> bool {
         "v_cvt_sr_",
         "v_s_",
     ];
-    /// From the scratch base to the literal of 32 bits, in the low byte of a source; vector registers may have them, too.
+    inst.is(Flag::Sdwa)
+        || inst.is(Flag::Dpp)
+        || is_dual(inst)
+        || inst.entry().slots().iter().any(|slot| names_source(inst, inst.raw_slot(slot) & 0xff))
+        || BEGINNINGS.iter().any(|beginning| inst.mnemonic().starts_with(beginning))
+}
+
+/// Whether the low byte of a source may be the number of a register that is only a source; vector registers have such numbers,
+/// too.
+fn names_source(inst: &Inst, number: u64) -> bool {
+    /// From the scratch base to the literal of 32 bits.
     const NUMBERS: core::ops::RangeInclusive<u64> = 230..=255;
     /// `null`, which a row about matrix instructions names.
     const NULL: core::ops::RangeInclusive<u64> = 124..=125;
-    let is_of_class = inst.is(Flag::Sdwa) || inst.is(Flag::Dpp) || is_dual(inst);
-    let is_number = |number: u64| NUMBERS.contains(&number) || inst.is(Flag::Mai) && NULL.contains(&number);
-    is_of_class
-        || inst.entry().slots().iter().any(|slot| is_number(inst.raw_slot(slot) & 0xff))
-        || BEGINNINGS.iter().any(|beginning| inst.mnemonic().starts_with(beginning))
+    NUMBERS.contains(&number) || inst.is(Flag::Mai) && NULL.contains(&number)
 }
 
 fn is_dual(inst: &Inst) -> bool {

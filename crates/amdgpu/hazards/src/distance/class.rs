@@ -50,13 +50,13 @@ pub enum DistanceClass {
     AccWrite,
     /// Moves of accumulation registers into vector registers.
     AccRead,
-    /// Dot products (LLVM: `isDOT`).
+    /// Dot products, of any width (LLVM: `isDOT`).
     DotProduct,
     /// `v_permlane…`, which exchange registers between lanes.
     Permlane,
     /// Atomics of vector memory that compute with floats (LLVM: `isFPAtomic`).
     FloatAtomic,
-    /// `s_denorm_mode`.
+    /// `s_denorm_mode`, which writes a part of MODE.
     SetsDenormals,
     /// The vector unit, and waits for counters.
     VectorOrWait,

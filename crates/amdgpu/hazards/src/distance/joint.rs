@@ -163,8 +163,11 @@ fn overwrites_data(producer: &Inst, consumer: &Inst, isa: Isa) -> bool {
 
 /// Whether LLVM has one opcode for both: an encoding in VOP2, in VOP3 or with DPP is one of its own.
 fn have_same_form(one: &Inst, other: &Inst) -> bool {
-    let is_equal = |flag: Flag| one.is(flag) == other.is(flag);
-    one.mnemonic() == other.mnemonic() && [Flag::Vop3, Flag::Dpp, Flag::Sdwa].into_iter().all(is_equal)
+    one.mnemonic() == other.mnemonic() && form_flags(one) == form_flags(other)
+}
+
+fn form_flags(inst: &Inst) -> [bool; 3] {
+    [Flag::Vop3, Flag::Dpp, Flag::Sdwa].map(|flag| inst.is(flag))
 }
 
 /// The number in the immediate of `s_setreg` and `s_getreg`.

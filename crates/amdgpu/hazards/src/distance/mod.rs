@@ -34,9 +34,8 @@ pub enum DistanceTarget {
     Gfx90a,
     Gfx942,
     Gfx950,
-    /// GFX10.1.
+    /// GFX10.1, which has more hazards than GFX10.3.
     Gfx101,
-    /// GFX10.3.
     Gfx103,
     Gfx11,
     /// GFX12, but not GFX12.5.
