@@ -112,7 +112,7 @@ fn flip_bits(output: &Output, sizes: &FlipSizes) -> FlipTally {
             true => sizes.described,
             false => sizes.rest,
         };
-        if (bit + output.number) % every != 0 {
+        if !(bit + output.number).is_multiple_of(every) {
             continue;
         }
         let holds = |ranges: &[Range<usize>]| ranges.iter().any(|range| range.contains(&byte));
