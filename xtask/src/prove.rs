@@ -23,7 +23,7 @@ const CSMITH: [Package; 2] =
 /// Executes what HotSwap makes, and what it was made from, and writes the table of evidence.
 #[derive(Parser)]
 struct Options {
-    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `pseudo-code`, `twins`, `csmith`, `programs`, `libraries`; `judges [NAME] [--programs] [--page FILE]` (all judges about the same objects); `random` (random kernels); `--long` and other options of sizes follow, `PART --help` lists them.
+    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `pseudo-code`, `twins`, `csmith`, `programs`, `libraries`; `judges [NAME] [--programs] [--page FILE]` (all judges about the same objects); `random` (random kernels); `lint [TARGET] [--checkouts DIRECTORY] [--page FILE]` (`hotswap lint` about what compilers make); `--long` and other options of sizes follow, `PART --help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -40,7 +40,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     build.args(["build", "--quiet", "--profile", Profile::Checked.name()]);
     build.arg("--package=hotswap-prove-exam");
     // These parts start no program of ours.
-    if !["random", "judges", "mutations", "rewrites"].contains(&words[0].as_str()) {
+    if !["random", "judges", "lint", "mutations", "rewrites"].contains(&words[0].as_str()) {
         build.args(["hotswap", "hotswap-names", "hotswap-hsa-emulated"].map(|package| format!("--package={package}")));
     }
     let built = Built::new(build, &[])?;
@@ -55,7 +55,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if ["all", "csmith"].contains(&words[0].as_str()) {
         command.env(ENV_CSMITH, unpacked(&CSMITH)?);
     }
-    if words[0] == "judges" {
+    if ["judges", "lint"].contains(&words[0].as_str()) {
         words.extend(["--llvm".to_owned(), isa_source::code_generation_tests()?.display().to_string()]);
     }
     run::show(command.args(words))

@@ -8,12 +8,15 @@
 //!   single instructions against AMD's pseudo-code;
 //! - [`judges`]: `rewrite`, `lint`, `verify --against` and `check` about the same objects, which must agree, for every pair of
 //!   [`judged_pairs`] and the objects of [`judged_corpus`]; [`random_kernels`]: the same about random kernels;
+//! - [`clang_lint`]: `lint` about what compilers make, for every kind of target;
 //! - [`evidence`]: the table of all of it; [`sizes`]: how much is run; [`whole_runs`]: the last runs over all floats;
 //!   [`workers`]: on all processors.
 //!
 //! Invariants: expectations come from the host's processor, from the original, or from an SMT solver. The judge is the
 //! emulator, which shares nothing with the rewriter.
 
+pub mod clang_lint;
+pub mod clang_lint_page;
 pub mod csmith;
 pub mod evidence;
 pub mod exhaustive;

@@ -2,6 +2,8 @@
 
 use clap::Parser;
 use hotswap_check::CheckOptions;
+use hotswap_prove_exam::clang_lint::{LintCounts, LintSources};
+use hotswap_prove_exam::clang_lint_page::{EXPLAINED, ExplainedFinding, lint_page, lint_problems};
 use hotswap_prove_exam::evidence::{EvidenceRow, page};
 use hotswap_prove_exam::judged_corpus::{JudgeTable, JudgedSource};
 use hotswap_prove_exam::mutations::{self, MUTATIONS};
@@ -10,8 +12,8 @@ use hotswap_prove_exam::sizes::{FloatRange, RunPart, RunSizes, SizeOptions};
 use hotswap_prove_exam::subjects::{self, RewrittenPair, SubjectKind};
 use hotswap_prove_exam::workers::on_all_processors;
 use hotswap_prove_exam::{
-    csmith, exhaustive, judged_corpus, judges, judges_page, libraries, programs, proof, pseudo_code, random_kernels,
-    twins, whole_runs,
+    clang_lint, csmith, exhaustive, judged_corpus, judges, judges_page, libraries, programs, proof, pseudo_code,
+    random_kernels, twins, whole_runs,
 };
 use hotswap_rewrite_exam::compile::Setting;
 use hotswap_rewrite_exam::corpus::{Unit, units};
@@ -77,6 +79,33 @@ enum Words {
         /// Also the HIP programs of the tests of emulated GPUs, for the source of every pair.
         #[arg(long)]
         programs: bool,
+        /// Only the sources after the first N, for a run that was stopped there; its page is left as it is.
+        #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "page")]
+        skip: usize,
+        /// The page that gets the table; nothing is written without it.
+        #[arg(long)]
+        page: Option<PathBuf>,
+    },
+    /// `lint` about HIP programs and LLVM's tests as clang 22, 23 and 24 compile them, for every kind of target.
+    Lint {
+        /// Only this target; the page is of all.
+        #[arg(default_value = "", conflicts_with = "page")]
+        target: String,
+        /// LLVM's tests of code generation.
+        #[arg(long)]
+        llvm: PathBuf,
+        /// Directory with checkouts of rocm-examples and HeCBench.
+        #[arg(long)]
+        checkouts: Option<PathBuf>,
+        /// Programs for each target and compiler.
+        #[arg(long, default_value_t = 34)]
+        programs: usize,
+        /// LLVM's tests for each target and compiler.
+        #[arg(long, default_value_t = 34)]
+        tests: usize,
+        /// Begin no further round after so many minutes.
+        #[arg(long)]
+        minutes: Option<u64>,
         /// The page that gets the table; nothing is written without it.
         #[arg(long)]
         page: Option<PathBuf>,
@@ -140,10 +169,18 @@ fn main() -> ExitCode {
             let options = CheckOptions { states, launches, ..CheckOptions::default() };
             return random(&bench, from..from + kernels, &options, [page.as_deref(), keep.as_deref()]);
         }
-        Words::Judges { name, llvm, file, programs, page } => {
+        Words::Judges { name, llvm, file, programs, skip, page } => {
             let mut more = file.into_iter().map(JudgedSource::File).collect::<Vec<_>>();
             more.extend(programs.then(judged_corpus::program_sources).into_iter().flatten());
-            return ask_judges(&bench, &name, [llvm.as_deref(), page.as_deref()], more);
+            return match judged_sources(&bench, &name, llvm.as_deref(), more) {
+                Ok(sources) => ask_judges(&bench, &name, &sources[skip.min(sources.len())..], page.as_deref()),
+                Err(reason) => failure(&reason),
+            };
+        }
+        Words::Lint { target, llvm, checkouts, programs, tests, minutes, page } => {
+            let sources = clang_lint::lint_sources(&bench, checkouts.as_deref(), &llvm);
+            let limits = LintLimits { counts: LintCounts { programs, tests }, minutes };
+            return lint_compilers(&bench, &target, sources, &limits, page.as_deref());
         }
         Words::Libraries => libraries::row().into_iter().collect(),
         Words::Programs => programs::row().into_iter().collect(),
@@ -252,17 +289,14 @@ fn judged(pair: &RewrittenPair, options: &CheckOptions) -> RewriteTally {
 const JUDGED_TOGETHER: usize = 32;
 
 /// Asks all judges about the corpus, and about results with planted faults; writes the page where one is named.
-fn ask_judges(bench: &Workbench, name: &str, [llvm, page]: [Option<&Path>; 2], more: Vec<JudgedSource>) -> ExitCode {
-    let sources = match judged_sources(bench, name, llvm, more) {
-        Ok(sources) => sources,
-        Err(reason) => return failure(&reason),
-    };
+fn ask_judges(bench: &Workbench, name: &str, sources: &[JudgedSource], page: Option<&Path>) -> ExitCode {
     let options = CheckOptions { states: 200, launches: 4, ..CheckOptions::default() };
     let mut table = JudgeTable::new();
     let mut judged = 0;
     for part in sources.chunks(JUDGED_TOGETHER) {
         judged_corpus::merge_tables(&mut table, judged_corpus::judge_sources(bench, part, &options));
         judged += part.len();
+        println!("prove judges: {judged} of {} sources", sources.len());
         if let Some(page) = page
             && let Err(error) = std::fs::write(page, judges_page::page(&table, &options, [judged, sources.len()]))
         {
@@ -276,6 +310,53 @@ fn ask_judges(bench: &Workbench, name: &str, [llvm, page]: [Option<&Path>; 2], m
     // A part of the corpus has no places for the faults.
     let holds = holds && (!name.is_empty() || are_faults_disagreements(bench, &options));
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Rounds of the lint of compilers, after each of which the page has the results: a run that is stopped leaves those that it has.
+const LINT_ROUNDS: usize = 10;
+
+/// How long and how much the lint of compilers runs.
+struct LintLimits {
+    counts: LintCounts,
+    minutes: Option<u64>,
+}
+
+/// Asks `lint` about what compilers make; writes the page where one is named.
+fn lint_compilers(
+    bench: &Workbench,
+    target: &str,
+    sources: std::io::Result<LintSources>,
+    limits: &LintLimits,
+    page: Option<&Path>,
+) -> ExitCode {
+    let (sources, explained) = match (sources, ExplainedFinding::read_all(EXPLAINED)) {
+        (Ok(sources), Ok(explained)) => (sources, explained),
+        (Err(error), _) => return failure(&error.to_string()),
+        (_, Err(reason)) => return failure(&reason),
+    };
+    println!("prove lint: {} programs, {} tests of LLVM", sources.programs.len(), sources.tests.len());
+    let (mut table, begin) = (clang_lint::empty_table(bench, target), Instant::now());
+    let LintCounts { programs, tests } = limits.counts;
+    let counts = LintCounts { programs: programs.div_ceil(LINT_ROUNDS), tests: tests.div_ceil(LINT_ROUNDS) };
+    let mut rounds = 0;
+    while rounds < LINT_ROUNDS && limits.minutes.is_none_or(|minutes| begin.elapsed().as_secs() < minutes * 60) {
+        clang_lint::lint_compiled(bench, &sources, &mut table, counts);
+        rounds += 1;
+        if let Some(page) = page
+            && let Err(error) = std::fs::write(page, lint_page(&table, &explained))
+        {
+            return failure(&format!("{}: {error}", page.display()));
+        }
+    }
+    let problems = lint_problems(&table, &explained, rounds == LINT_ROUNDS && target.is_empty());
+    problems.iter().for_each(|problem| println!("{problem}"));
+    let objects: usize = table.values().map(|tally| tally.programs + tally.tests).sum();
+    println!(
+        "prove lint: {objects} code objects for {} settings in {rounds} rounds of {LINT_ROUNDS}, {} problems",
+        table.len(),
+        problems.len()
+    );
+    if problems.is_empty() && objects > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn failure(reason: &str) -> ExitCode {

@@ -2,7 +2,8 @@
 //! and tables is flipped, and a sample of those of the rest. The flip must be noticed, or the byte must lie in a part
 //! that the table of releases names.
 //!
-//! By default the bits of headers, notes and tables of the smallest outputs are taken, and a fixed part of the rest.
+//! By default the bits of headers, notes and tables of the smallest output are taken, and a fixed part of the rest; in a whole run
+//! those of the twenty smallest outputs, and every 29th bit of their other parts.
 
 use hotswap_code_object::image::ObjectImage;
 use hotswap_lint::{RELEASES, compare_with_original, released_bytes};
@@ -12,7 +13,7 @@ use hotswap_rewrite_exam::corpus::units;
 use hotswap_rewrite_exam::exam::run;
 use hotswap_rewrite_exam::spills::spills;
 use hotswap_rewrite_exam::variants::variants;
-use hotswap_userland::{Workbench, everything, say};
+use hotswap_userland::{Workbench, everything, run_cases, say};
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
@@ -20,6 +21,8 @@ use std::path::Path;
 
 /// A rewritten file with its original.
 struct Output {
+    /// From the smallest one on.
+    number: usize,
     name: String,
     original: Vec<u8>,
     made: Vec<u8>,
@@ -41,10 +44,11 @@ fn outputs(bench: &Workbench) -> Vec<Output> {
     }
     let output = |(name, original): (String, Vec<u8>)| {
         let made = run(&original, false).ok()?.bytes;
-        Some(Output { name, original, made })
+        Some(Output { number: 0, name, original, made })
     };
     let mut outputs: Vec<Output> = objects.into_iter().filter_map(output).collect();
     outputs.sort_by_key(|output| (output.made.len(), output.name.clone()));
+    outputs.iter_mut().enumerate().for_each(|(number, output)| output.number = number);
     outputs
 }
 
@@ -69,6 +73,66 @@ fn is_noticed(output: &Output, byte: usize, bit: u32) -> bool {
     compare_with_original(&output.original, &flipped).map_or(true, |proof| !proof.findings.is_empty())
 }
 
+/// How many outputs there are, of how many every described bit is flipped, and every how many-th bit elsewhere: of their
+/// other parts, and of the described parts of the other outputs.
+struct FlipSizes {
+    outputs: usize,
+    whole: usize,
+    described: usize,
+    rest: usize,
+}
+
+impl FlipSizes {
+    fn of_this_run() -> Self {
+        if everything() {
+            Self { outputs: 20, whole: 20, described: 1, rest: 29 }
+        } else {
+            Self { outputs: 24, whole: 1, described: 2999, rest: 9973 }
+        }
+    }
+}
+
+/// The flips of an output.
+struct FlipTally {
+    flips: u64,
+    /// Parts with bytes that are released.
+    free: BTreeSet<&'static str>,
+    missed: Vec<String>,
+}
+
+fn flip_bits(output: &Output, sizes: &FlipSizes) -> FlipTally {
+    let mut tally = FlipTally { flips: 0, free: BTreeSet::new(), missed: Vec::new() };
+    let releases = released_bytes(&output.made).unwrap();
+    let described = described_parts(&output.made);
+    for bit in 0..output.made.len() * 8 {
+        let byte = bit / 8;
+        let is_described = described.iter().any(|part| part.contains(&byte));
+        let every = match is_described {
+            true if output.number < sizes.whole => 1,
+            true => sizes.described,
+            false => sizes.rest,
+        };
+        if !(bit + output.number).is_multiple_of(every) {
+            continue;
+        }
+        let holds = |ranges: &[Range<usize>]| ranges.iter().any(|range| range.contains(&byte));
+        if let Some(bytes) = releases.iter().find(|bytes| holds(&bytes.ranges)) {
+            tally.free.insert(bytes.release.part);
+            continue;
+        }
+        tally.flips += 1;
+        if !is_noticed(output, byte, (bit % 8) as u32) {
+            tally.missed.push(format!("{}: byte {byte:#x} bit {}", output.name, bit % 8));
+        }
+    }
+    if everything() {
+        let FlipTally { flips, missed, .. } = &tally;
+        say(&format!("{}: {} bytes, {flips} flipped, {} not noticed", output.name, output.made.len(), missed.len()));
+        missed.iter().take(20).for_each(|line| say(line));
+    }
+    tally
+}
+
 #[test]
 fn every_flipped_bit_is_noticed_or_released() {
     let Some(bench) = Workbench::with_llvm(24, "bits of rewritten files") else { return };
@@ -80,31 +144,17 @@ fn every_flipped_bit_is_noticed_or_released() {
     });
     let unproven: Vec<String> = unproven.collect();
     assert!(unproven.is_empty(), "{}", unproven.join("\n"));
-    // All bits of the described parts of the first ones, every n-th of the others.
-    let (whole, step, rest_step) = if everything() { (20, 3, 29) } else { (1, 2999, 9973) };
-    let (mut flips, mut free, mut missed) = (0_u64, BTreeSet::new(), Vec::new());
-    for (number, output) in outputs.iter().take(if everything() { outputs.len() } else { 24 }).enumerate() {
-        let releases = released_bytes(&output.made).unwrap();
-        let described = described_parts(&output.made);
-        for bit in 0..output.made.len() * 8 {
-            let byte = bit / 8;
-            let is_described = described.iter().any(|part| part.contains(&byte));
-            let every = if is_described { if number < whole { 1 } else { step } } else { rest_step };
-            if (bit + number) % every != 0 {
-                continue;
-            }
-            let holds = |ranges: &[Range<usize>]| ranges.iter().any(|range| range.contains(&byte));
-            if let Some(bytes) = releases.iter().find(|bytes| holds(&bytes.ranges)) {
-                free.insert(bytes.release.part);
-                continue;
-            }
-            flips += 1;
-            if !is_noticed(output, byte, (bit % 8) as u32) {
-                missed.push(format!("{}: byte {byte:#x} bit {}", output.name, bit % 8));
-            }
-        }
-    }
-    say(&format!("bits of rewritten files: {flips} flipped, {} not noticed; released: {free:?}", missed.len()));
+    let sizes = FlipSizes::of_this_run();
+    let taken = &outputs[..sizes.outputs.min(outputs.len())];
+    let tallies = run_cases(taken, || (), |(), output| flip_bits(output, &sizes));
+    let flips: u64 = tallies.iter().map(|tally| tally.flips).sum();
+    let free: BTreeSet<&str> = tallies.iter().flat_map(|tally| tally.free.iter().copied()).collect();
+    let mut missed: Vec<String> = tallies.iter().flat_map(|tally| tally.missed.iter().cloned()).collect();
+    say(&format!(
+        "bits of {} rewritten files: {flips} flipped, {} not noticed; released: {free:?}",
+        tallies.len(),
+        missed.len()
+    ));
     missed.dedup_by_key(|what| what.split(" bit").next().map(str::to_owned));
     let count = missed.len();
     missed.truncate(60);

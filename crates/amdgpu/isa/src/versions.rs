@@ -9,7 +9,7 @@
 //! Absent on purpose: operands outside of their class ([`crate::Operand::in_class`]), which assemblers of all versions reject.
 
 use crate::reg::Special;
-use crate::tables::{Class, Feature, Name};
+use crate::tables::{Class, Feature, Flag, Name};
 use crate::{Inst, Isa, OperandAccess, OperandValue};
 use core::fmt;
 
@@ -47,7 +47,47 @@ impl VersionJudgment {
 /// The row of an instruction that one version reads and another one rejects.
 #[must_use]
 pub fn version_judgment(inst: &Inst, isa: Isa) -> Option<&'static VersionJudgment> {
+    if !may_have_row(inst) {
+        return None;
+    }
     VERSION_JUDGMENTS.iter().find(|row| row.contains(inst, isa))
+}
+
+/// Whether an instruction has what one of the rows asks for first: its class, the beginning of its name, or the number of a
+/// register that is only a source. Most instructions have none of these, and disassemblers ask about each.
+fn may_have_row(inst: &Inst) -> bool {
+    /// The beginnings of the names in the rows.
+    const BEGINNINGS: [&str; 10] = [
+        "v_fma_mix",
+        "v_cube",
+        "s_barrier_",
+        "s_get_b",
+        "s_wak",
+        "s_movrels",
+        "s_cbranch_j",
+        "v_cvt_pk_",
+        "v_cvt_sr_",
+        "v_s_",
+    ];
+    inst.is(Flag::Sdwa)
+        || inst.is(Flag::Dpp)
+        || is_dual(inst)
+        || inst.entry().slots().iter().any(|slot| names_source(inst, inst.raw_slot(slot) & 0xff))
+        || BEGINNINGS.iter().any(|beginning| inst.mnemonic().starts_with(beginning))
+}
+
+/// Whether the low byte of a source may be the number of a register that is only a source; vector registers have such numbers,
+/// too.
+fn names_source(inst: &Inst, number: u64) -> bool {
+    /// From the scratch base to the literal of 32 bits.
+    const NUMBERS: core::ops::RangeInclusive<u64> = 230..=255;
+    /// `null`, which a row about matrix instructions names.
+    const NULL: core::ops::RangeInclusive<u64> = 124..=125;
+    NUMBERS.contains(&number) || inst.is(Flag::Mai) && NULL.contains(&number)
+}
+
+fn is_dual(inst: &Inst) -> bool {
+    matches!(inst.class(), Some(Class::Vopd | Class::Vopd3))
 }
 
 /// A row of LLVM 23 and 24.
@@ -251,4 +291,51 @@ fn writes_source_register(inst: &Inst, isa: Isa) -> bool {
     let is_scalar = name.starts_with("v_readfirstlane_") || name.starts_with("v_readlane_") || name.starts_with("v_s_");
     let mut written = inst.operands(isa).filter(|operand| operand.access == OperandAccess::Write);
     is_scalar && written.any(|operand| special_of_value(operand.value).is_some_and(|one| SOURCES_ONLY.contains(&one)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Target;
+    use alloc::vec::Vec;
+
+    /// Words of which the first is one of an example, with some bits changed, or any.
+    fn tried_words(state: &mut u64) -> [u32; 4] {
+        let mut random = || {
+            *state ^= *state << 13;
+            *state ^= *state >> 7;
+            *state ^= *state << 17;
+            *state
+        };
+        let mut words = [random() as u32, random() as u32, random() as u32, random() as u32];
+        let choice = random();
+        if !choice.is_multiple_of(3) {
+            let example = VERSION_JUDGMENTS[choice as usize % VERSION_JUDGMENTS.len()].example.1;
+            let changed = (random() & random() & random() & random()) as u32;
+            words[0] = example[0] ^ changed;
+            example.iter().skip(1).zip(words.iter_mut().skip(1)).for_each(|(known, word)| {
+                *word = if choice.is_multiple_of(2) { *known } else { *word };
+            });
+        }
+        words
+    }
+
+    #[test]
+    fn no_row_is_lost_where_none_is_looked_for() {
+        let (mut state, mut found) = (0x9e37_79b9_7f4a_7c15, [0_usize; 64]);
+        for target in Target::all_targets() {
+            let isa = Isa::new(target);
+            for _ in 0..60_000 {
+                let bytes: Vec<u8> = tried_words(&mut state).iter().flat_map(|word| word.to_le_bytes()).collect();
+                let Ok(inst) = isa.decode(&bytes) else { continue };
+                let row = VERSION_JUDGMENTS.iter().position(|row| row.contains(&inst, isa));
+                if let Some(row) = row {
+                    found[row] += 1;
+                    assert!(may_have_row(&inst), "{}: {}", target.name, VERSION_JUDGMENTS[row].form);
+                }
+            }
+        }
+        let rare = VERSION_JUDGMENTS.iter().zip(found).filter(|(_, count)| *count < 20).map(|(row, _)| row.form);
+        assert_eq!(rare.collect::<Vec<_>>(), Vec::<&str>::new());
+    }
 }

@@ -4,6 +4,7 @@
 //! The permitted exceptions are rows of [`super::releases`].
 
 use super::image::ComparedFiles;
+use super::names::compare_names;
 use super::tables::{SectionRow, elf_header, section_headers};
 use hotswap_code_object::ObjectKind;
 use hotswap_targets::{Processor, by_mach};
@@ -34,6 +35,7 @@ pub(super) fn compare_headers(files: &ComparedFiles<'_, '_, '_>) -> Result<(), S
     tables.file_header()?;
     tables.program_headers()?;
     tables.section_rows()?;
+    compare_names(files.old.bytes(), files.new.bytes())?;
     tables.unclaimed_bytes()
 }
 

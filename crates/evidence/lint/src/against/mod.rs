@@ -21,6 +21,7 @@
 
 mod alignment;
 mod dynamic;
+mod encoded;
 mod entry_copies;
 mod frames;
 mod headers;
@@ -29,6 +30,7 @@ mod kept;
 mod machine;
 mod map;
 mod meaning;
+mod names;
 mod notes;
 mod numbers;
 mod places;

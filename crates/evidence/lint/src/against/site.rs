@@ -8,6 +8,7 @@
 //!
 //! Invariants: equal pairs in equal bank modes are run once; an instruction that the machine cannot run is a finding.
 
+use super::encoded::check_encodings;
 use super::machine::{Machine, SteppingSide};
 use super::spill::{self, KernelPrivateSegments, PrivateNeeds};
 use crate::callers::kernels_to;
@@ -109,7 +110,8 @@ impl<'u, 'a> SiteComparer<'u, 'a> {
         let outcome = match self.known.get(&key) {
             Some(known) => known.clone(),
             None => {
-                let made = run_both(self, old, code, (banks, &key.3));
+                let made = check_encodings((old, self.source), (code, self.target))
+                    .and_then(|()| run_both(self, old, code, (banks, &key.3)));
                 self.known.insert(key, made.clone());
                 made
             }

@@ -86,6 +86,9 @@ pub(super) fn absolute_access(inst: &Inst, isa: Isa) -> Option<ScratchAccess> {
     (!has_address && offset < LIMIT).then_some(ScratchAccess { offset, is_load })
 }
 
+/// The cache policy of spills: memory of one work-item (`nv`), without a hint, for no other work-item.
+const CACHE_POLICY: u64 = 1 << 5;
+
 /// Checks the stores and loads of the registers that a replacement spills.
 pub(super) fn check_replacement(
     site: &SiteCertificate,
@@ -117,7 +120,11 @@ pub(super) fn check_replacement(
             return Err("lanes of a spilled register are overwritten that EXEC disables".to_owned());
         }
         let zero = inst.raw(Name::Simm16) == Some(0);
-        match (absolute_access(inst, isa), inst.mnemonic()) {
+        let access = absolute_access(inst, isa);
+        if access.is_some() && inst.raw(Name::Cpol) != Some(CACHE_POLICY) {
+            return Err("a spilled register is stored or loaded with a hint or for other work-items".to_owned());
+        }
+        match (access, inst.mnemonic()) {
             (Some(ScratchAccess { is_load: true, .. }), _) => loading.extend(written.iter()),
             (Some(ScratchAccess { is_load: false, .. }), _) => is_storing = true,
             (None, "s_wait_loadcnt") if zero => loading = RegSet::EMPTY,
