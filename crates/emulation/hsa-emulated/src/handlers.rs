@@ -15,7 +15,7 @@ use crate::signals::{
 use crate::status::HsaStatus;
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -40,6 +40,9 @@ enum HandlerCall {
 static PENDING: Mutex<VecDeque<PendingHandler>> = Mutex::new(VecDeque::new());
 /// The program ends with a GPU that it has lost: no handler is called any more.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
+/// How often all handlers were forgotten: one that ran meanwhile does not stay, whatever it returns.
+static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
+
 fn lock_pending() -> MutexGuard<'static, VecDeque<PendingHandler>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -78,20 +81,29 @@ fn call_handlers() {
 fn call_due_handler() -> bool {
     // Before the handler leaves the list: who finds it in neither place knows that it has returned.
     let _running = lock_running_handler();
-    let Some(handler) = take_due_handler() else { return false };
-    if handler.call_handler() {
-        lock_pending().push_back(handler);
+    let Some(taken) = take_due_handler() else { return false };
+    if taken.handler.call_handler() {
+        let mut pending = lock_pending();
+        if FORGOTTEN.load(Ordering::SeqCst) == taken.forgotten {
+            pending.push_back(taken.handler);
+        }
     }
     true
 }
 
-fn take_due_handler() -> Option<PendingHandler> {
+struct TakenHandler {
+    handler: PendingHandler,
+    /// [`FORGOTTEN`] when it left the list.
+    forgotten: u32,
+}
+
+fn take_due_handler() -> Option<TakenHandler> {
     let mut all = lock_pending();
     if IS_OVER.load(Ordering::SeqCst) {
         all.clear();
     }
     let place = all.iter().position(PendingHandler::is_due)?;
-    all.remove(place)
+    Some(TakenHandler { handler: all.remove(place)?, forgotten: FORGOTTEN.load(Ordering::SeqCst) })
 }
 
 /// Forgets the handlers of a signal that is destroyed: its place may become another signal's, whose value says nothing about them.
@@ -125,12 +137,14 @@ pub(crate) fn end_handlers() {
 /// Forgets all handlers and waits for the one that runs, as ROCr does when its last user leaves: the program frees what they work
 /// on, and may be in `exit`.
 pub(crate) fn forget_all_handlers() {
-    lock_pending().clear();
+    {
+        let mut pending = lock_pending();
+        FORGOTTEN.fetch_add(1, Ordering::SeqCst);
+        pending.clear();
+    }
     // A handler that leaves HSA itself would wait for its own end, and a child of fork for a thread that it does not have.
     if can_wait_for_handlers() {
         drop(lock_running_handler());
-        // It may have asked to stay.
-        lock_pending().clear();
     }
 }
 
@@ -175,7 +189,6 @@ hsa_api! {
 mod tests {
     use super::*;
     use crate::program_end::begin_program_end;
-    use std::sync::atomic::AtomicU32;
 
     static STARTED: AtomicU32 = AtomicU32::new(0);
     static RETURNED: AtomicU32 = AtomicU32::new(0);
