@@ -45,9 +45,9 @@ fn has_other_bits(inst: &Inst, isa: Isa) -> bool {
 
 fn has_long_count(inst: &Inst, isa: Isa) -> bool {
     let Some(row) = SHORT_COUNTS.iter().find(|row| row.mnemonic == inst.mnemonic()) else { return false };
-    let counts = || row.operands.iter().filter_map(|name| constant_operand(inst, isa, *name));
+    let counts: Vec<i64> = row.operands.iter().filter_map(|name| constant_operand(inst, isa, *name)).collect();
     // Of a field the offset and the width are constants: what lies beyond the register is 0.
-    counts().any(|count| !(0..32).contains(&count)) || counts().count() == 2 && counts().sum::<i64>() > 32
+    counts.iter().any(|count| !(0..32).contains(count)) || counts.len() == 2 && counts.iter().sum::<i64>() > 32
 }
 
 fn constant_operand(inst: &Inst, isa: Isa, name: Name) -> Option<i64> {
