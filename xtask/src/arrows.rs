@@ -26,15 +26,18 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                            "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt",
                            "hotswap-device-symbols"]),
+    // The containers of a file changed and the file written, for the commands and for served trees.
+    ("hotswap-file-edit", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
+                            "hotswap-compat", "hotswap-load-model", "hotswap-pipeline"]),
     // Raw profiles and the report of coverage: bytes and text in, text out.
     ("hotswap-coverage", &["hotswap-report", "hotswap-targets", "hotswap-profile-drain"]),
     // Wheels, tar archives and Debian packages; their files are changed by a function that the command passes in.
     ("hotswap-packages", &["hotswap-report", "hotswap-files"]),
-    // Whole trees of libraries; code objects are made by a maker that the command passes in.
+    // Whole trees of libraries.
     ("hotswap-stack", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                        "hotswap-bundle", "hotswap-compat", "hotswap-load-model"]),
+                        "hotswap-bundle", "hotswap-compat", "hotswap-load-model", "hotswap-pipeline", "hotswap-file-edit"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                  "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
+                  "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-file-edit", "hotswap-isa",
                   "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-load-model", "hotswap-coverage", "hotswap-stack",
                   "hotswap-packages", "hotswap-profile-drain"]),
     // Runs in the programs of users, and does not depend on the tools.

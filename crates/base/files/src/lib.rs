@@ -40,6 +40,6 @@ pub use response::{ExpandedArgument, expand_response_files, tokenize_gnu};
 pub use same_inode::check_finished;
 pub use scratch::{Scratch, ScratchBuffer};
 pub use scratch_directory::ScratchDirectory;
-pub use threads::{BackgroundTask, available_threads, descriptor_limit, machine_memory, on_all_cores};
+pub use threads::{BackgroundTask, available_threads, descriptor_limit, machine_memory, on_all_cores, on_threads};
 pub use truncated::end_on_truncated_input;
 pub use write::{Placement, WriteOptions, read_file, replace_file, replace_like, replace_parts, replace_written};

@@ -7,16 +7,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
-/// The results of `work` for each number below `count`, in order, from all cores; the calling thread is one of the workers.
+/// As [`on_threads`], with a thread for each core.
 ///
 /// # Panics
 /// Where `work` panics on some thread.
 pub fn on_all_cores<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    on_threads(thread::available_parallelism().map_or(1, usize::from), count, work)
+}
+
+/// The results of `work` for each number below `count`, in order; the calling thread is one of the workers. Where the system
+/// does not have any more threads, fewer are used.
+///
+/// These are not rayon's threads: one that waits there, for memory or for a nested parallel loop, may take another number
+/// meanwhile, and two large pieces of work would be held by one thread.
+///
+/// # Panics
+/// Where `work` panics on some thread.
+pub fn on_threads<T: Send>(threads: usize, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let made: Mutex<Vec<NumberedResult<T>>> = Mutex::new(Vec::with_capacity(count));
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(count);
     thread::scope(|scope| {
-        (1..workers).all(|_| Builder::new().spawn_scoped(scope, || make_results(&next, count, &work, &made)).is_ok());
+        (1..threads.min(count))
+            .all(|_| Builder::new().spawn_scoped(scope, || make_results(&next, count, &work, &made)).is_ok());
         make_results(&next, count, &work, &made);
     });
     let mut made = made.into_inner().expect("nothing panics under the lock");
@@ -129,6 +141,7 @@ mod tests {
     fn results_are_in_order() {
         assert_eq!(on_all_cores(1000, |index| index * 2), (0..1000).map(|index| index * 2).collect::<Vec<_>>());
         assert_eq!(on_all_cores(0, |index| index), [0_usize; 0]);
+        assert_eq!(on_threads(0, 3, |index| index), [0, 1, 2]);
     }
 
     #[test]

@@ -2,17 +2,13 @@
 //!
 //! Invariant: nothing here knows a command, its arguments or its outcome.
 
-pub(crate) mod accepted;
 pub(crate) mod code_objects;
 pub(crate) mod comgr;
-pub(crate) mod container_groups;
-pub(crate) mod containers;
 pub(crate) mod functions;
 pub(crate) mod grouped;
 pub(crate) mod inventory;
 pub(crate) mod kept_gpus;
 pub(crate) mod kept_plans;
-pub(crate) mod memory_budget;
 pub(crate) mod names;
 pub(crate) mod package_tree;
 pub(crate) mod packages;
@@ -20,6 +16,6 @@ pub(crate) mod probe;
 pub(crate) mod provenance;
 pub(crate) mod tables;
 pub(crate) mod temporary;
+pub(crate) mod terminal_progress;
 pub(crate) mod text;
 pub(crate) mod unknown_variables;
-pub(crate) mod unsuited;

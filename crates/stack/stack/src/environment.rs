@@ -38,6 +38,12 @@ pub struct Environment {
     pub code: BTreeSet<String>,
 }
 
+/// A file about the environment, below the destination.
+pub(crate) struct EnvironmentFile {
+    pub(crate) name: &'static str,
+    pub(crate) text: String,
+}
+
 impl Environment {
     /// # Errors
     /// [`codes::CANNOT_READ`] where the working directory lacks a path.
@@ -84,11 +90,11 @@ impl Environment {
         self.variables.push(Variable { name, value, is_list });
     }
 
-    /// The files with their names.
-    pub(crate) fn files_to_write(&self, has_names: bool) -> Vec<(&'static str, String)> {
-        let mut files = vec![(ENVIRONMENT, self.shell_text())];
+    /// The files about the environment that a tree has.
+    pub(crate) fn files_to_write(&self, has_names: bool) -> Vec<EnvironmentFile> {
+        let mut files = vec![EnvironmentFile { name: ENVIRONMENT, text: self.shell_text() }];
         if has_names {
-            files.push((NAMES, self.names_file()));
+            files.push(EnvironmentFile { name: NAMES, text: self.names_file() });
         }
         files
     }

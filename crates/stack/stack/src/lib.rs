@@ -5,8 +5,8 @@
 //! | rules | [`rules`]: for each library its files, as one table of `hotswap-load-model` |
 //! | look | [`read_tree`]: the files below the roots; `stock`: the targets of the code in them |
 //! | plan | `request`; `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
-//! | write | `tensile`: indices for other names; [`serve`]: the actions, through a [`OutputMaker`]; [`manifest`]: what was written, and from what; [`environment`] |
-//! | apart | [`made`]: one output without the tree, on any machine, and its record by which a run takes it |
+//! | write | `tensile`: indices for other names; [`serve`]: the actions, by the functions of `hotswap retarget` (`maker`, `other_source`); [`manifest`]: what was written, and from what; [`environment`] |
+//! | apart | [`made`]: one output without the tree, on any machine, and its record by which a run takes it (`made_outputs`) |
 //! | packages | [`package_names`]: the names of a package's libraries, which are installed beside those of others |
 //! | use | `use_check`: what the GPUs get from the tree, compared with the original |
 //! | later | [`check`]: what is stale; [`undo`]: removes what was written |
@@ -15,7 +15,7 @@
 //! not at all. A file gets its name only after its hash is in the journal, so that an interrupted run is continued or
 //! undone. A second run changes nothing.
 //!
-//! Absent on purpose: making code objects (the command's maker calls `hotswap-pipeline`); files chosen by a table that
+//! Absent on purpose: files chosen by a table that
 //! is compiled into the host library (AOTriton), whose rows say so; databases of kernels (MIOpen).
 
 pub mod check;
@@ -26,7 +26,11 @@ mod journal;
 mod kept_outputs;
 pub mod kernel_database;
 pub mod made;
+mod made_outputs;
+mod maker;
 pub mod manifest;
+mod other_source;
+mod output;
 pub mod package_names;
 pub mod plan;
 mod refusals;
@@ -40,9 +44,9 @@ pub mod use_check;
 
 pub use hotswap_load_model::libraries as rules;
 pub use hotswap_load_model::tree::{LibraryTree, read_tree};
+pub use maker::OutputMaker;
 pub use plan::{
     Action, DataDirectory, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRequest, TreePlan, WantedTarget,
 };
-pub use serve::{OutputMaker, OutputWay, Served, ServedLibrary, serve_tree};
-pub use source::other_sources;
+pub use serve::{Served, ServedLibrary, serve_tree};
 pub use stock::{Stock, targets_of};

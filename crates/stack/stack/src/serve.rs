@@ -9,12 +9,14 @@
 //! of the old one, which gives wrong numbers without an error. Where the file system can share blocks, a copy costs no
 //! space.
 
-use crate::environment::Environment;
+use crate::environment::{Environment, EnvironmentFile};
 use crate::existing::hash_of_output;
 use crate::hash;
 use crate::journal::{Journal, JournalHistory, cannot_write, create_destination, lock_destination};
 use crate::kept_outputs::RunPlan;
+use crate::maker::{OutputMaker, input_size};
 use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
+use crate::output::{BeforeNamed, OutputRequest, OutputWay, is_large_output};
 use crate::plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRun, TreePlan};
 use crate::rules::FileKind;
 use crate::stock::is_unread;
@@ -27,41 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// One output to make.
-pub struct OutputRequest<'o> {
-    pub action: &'o Action,
-    /// Path of the output.
-    pub output: &'o Path,
-    /// Whether it is a program or library, which is worth all cores: small outputs are made several at a time.
-    pub is_large: bool,
-    /// To be called with the hash of the new content ([`hash`]) before it gets the output's name.
-    pub before_named: &'o BeforeNamed<'o>,
-}
-
-/// Notes the hash of an output.
-pub type BeforeNamed<'b> = dyn Fn(String) -> Result<(), Diagnostic> + Sync + 'b;
-
-/// The way in which an output was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputWay {
-    Written,
-    /// Nothing needs to be added to the input.
-    Unchanged,
-}
-
-/// Makes outputs with code for further targets.
-pub trait OutputMaker: Sync {
-    /// Makes one, replacing the output in one step.
-    ///
-    /// # Errors
-    /// The reasons why it cannot be made; [`codes::CANNOT_WRITE`] ends the run.
-    fn make(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Vec<Diagnostic>>;
-
-    /// Tells that an output is done, whichever way.
-    fn done(&self, action: &Action);
-}
 
 /// The result for one library.
 #[derive(Debug, Clone, Default)]
@@ -91,6 +60,8 @@ pub struct Served {
     pub environment: Environment,
     /// Remarks: files of earlier runs that are not ours any more, and those of the plan.
     pub problems: Vec<Diagnostic>,
+    /// The maker's remarks about outputs, in the order of their inputs.
+    pub notes: Vec<Diagnostic>,
     /// Outputs of earlier runs that were removed.
     pub removed: usize,
     /// Whether no file and no link of the tree was written or removed.
@@ -146,7 +117,7 @@ fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
 /// [`codes::CANNOT_WRITE`] and [`codes::CANNOT_READ`] of the file system; [`codes::LOAD_LOST`] where the tree serves a GPU that this
 /// run does not name. Where no library can be served, the result has
 /// the reasons, and nothing is left in the destination.
-pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Result<Served, Diagnostic> {
+pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &OutputMaker<'_>) -> Result<Served, Diagnostic> {
     check_place(run.roots, run.destination)?;
     create_destination(run.destination)?;
     let lock = lock_destination(run.destination)?;
@@ -168,7 +139,10 @@ pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -
         stop: AtomicBool::new(false),
         has_written: AtomicBool::new(false),
     };
-    let (mut libraries, files) = writer.write_libraries(&run_plan)?;
+    maker.progress.begin(plan.all_actions().map(input_size).sum());
+    let written = writer.write_libraries(&run_plan);
+    maker.progress.finish();
+    let WrittenLibraries { mut libraries, files } = written?;
     let mut manifest = TreeManifest::new(row, run.roots, &plan.wanted);
     manifest.files = files;
     let mut problems = plan.problems.clone();
@@ -198,7 +172,7 @@ pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -
     if manifest.files.is_empty() {
         undo::undo_tree(run.destination)?;
     }
-    Ok(Served { libraries, environment, problems, removed, is_unchanged })
+    Ok(Served { libraries, environment, problems, notes: maker.take_notes(), removed, is_unchanged })
 }
 
 fn refused_row(library: &ServedLibrary) -> Option<RefusedRow> {
@@ -213,14 +187,26 @@ enum OutputOrigin {
     Kept,
 }
 
+/// An output that is there now.
+struct WrittenOutput {
+    row: FileRow,
+    origin: OutputOrigin,
+}
+
 /// The result for one output; none where the run has been stopped before.
-type OutputResult = Option<Result<(FileRow, OutputOrigin), Vec<Diagnostic>>>;
+type OutputResult = Option<Result<WrittenOutput, Vec<Diagnostic>>>;
+
+/// The outputs of all libraries that were not refused, and the result for each library.
+struct WrittenLibraries {
+    libraries: Vec<ServedLibrary>,
+    files: Vec<FileRow>,
+}
 
 struct OutputWriter<'w> {
     run: ServeRun<'w>,
     past: &'w JournalHistory,
     journal: &'w Journal,
-    maker: &'w dyn OutputMaker,
+    maker: &'w OutputMaker<'w>,
     hashes: &'w BTreeMap<PathBuf, String>,
     /// Set by the first failure of the file system.
     stop: AtomicBool,
@@ -245,31 +231,21 @@ struct LibraryRow {
 
 impl OutputWriter<'_> {
     /// The outputs of all libraries, the large ones first: their containers and the small outputs share the cores.
-    fn write_libraries(&self, run_plan: &RunPlan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
+    fn write_libraries(&self, run_plan: &RunPlan) -> Result<WrittenLibraries, Diagnostic> {
         let plan = &run_plan.plan;
-        let all: Vec<LibraryAction<'_>> = plan
-            .libraries
-            .iter()
-            .enumerate()
-            .filter(|(_, library)| !library.is_held())
-            .flat_map(|(number, library)| {
-                library.actions.iter().map(move |action| LibraryAction { library: number, action })
-            })
-            .collect();
-        let (mut all, small): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| is_large_output(one.action));
-        all.extend(small);
+        let all = actions_large_first(plan);
         let outputs = hotswap_files::on_all_cores(all.len(), |index| {
-            let LibraryAction { library: number, action } = all[index];
-            (number, self.try_output(&plan.libraries[number].name, action, is_large_output(action)))
+            let LibraryAction { library, action } = all[index];
+            self.try_output(&plan.libraries[library].name, action, is_large_output(action))
         });
         let mut served: Vec<ServedLibrary> = plan.libraries.iter().map(begin_library).collect();
         let mut files: Vec<LibraryRow> = Vec::new();
-        for (number, output) in outputs {
+        for (LibraryAction { library: number, .. }, output) in all.into_iter().zip(outputs) {
             let library = &mut served[number];
             match output {
                 None => {}
-                Some(Ok((row, way))) => {
-                    *match way {
+                Some(Ok(WrittenOutput { row, origin })) => {
+                    *match origin {
                         OutputOrigin::Made => &mut library.made,
                         OutputOrigin::Copied => &mut library.copied,
                         OutputOrigin::Kept => &mut library.kept,
@@ -291,7 +267,7 @@ impl OutputWriter<'_> {
         let mut files: Vec<FileRow> = files.into_iter().map(|file| file.row).collect();
         files.extend_from_slice(&run_plan.kept);
         files.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok((served, files))
+        Ok(WrittenLibraries { libraries: served, files })
     }
 
     fn try_output(&self, library: &str, action: &Action, is_large: bool) -> OutputResult {
@@ -299,7 +275,7 @@ impl OutputWriter<'_> {
             return None;
         }
         let output = self.make_output(library, action, is_large);
-        self.maker.done(action);
+        self.maker.progress.advance(input_size(action));
         if output.as_ref().is_err_and(|reasons| reasons.iter().any(is_fatal)) {
             self.stop.store(true, Ordering::Relaxed);
         }
@@ -311,12 +287,7 @@ impl OutputWriter<'_> {
         Ok(OutputSource { path: path.to_owned(), sha256 })
     }
 
-    fn make_output(
-        &self,
-        library: &str,
-        action: &Action,
-        is_large: bool,
-    ) -> Result<(FileRow, OutputOrigin), Vec<Diagnostic>> {
+    fn make_output(&self, library: &str, action: &Action, is_large: bool) -> Result<WrittenOutput, Vec<Diagnostic>> {
         let input = self.source_of(&action.input).map_err(|error| vec![error])?;
         let others = action
             .others
@@ -336,21 +307,21 @@ impl OutputWriter<'_> {
         if let Some(there) = self.existing_hash(&action.output).map_err(|error| vec![error])? {
             let kept = FileRow { sha256: there, ..unhashed.clone() };
             if self.is_current(&kept) {
-                return Ok((kept, OutputOrigin::Kept));
+                return Ok(WrittenOutput { row: kept, origin: OutputOrigin::Kept });
             }
         }
         self.journal.directories_of(&action.output).map_err(|error| vec![error])?;
-        let named = std::sync::Mutex::new(None);
-        let way = self.write_output(action, &path, is_large, &|sha256| {
+        let named = OnceLock::new();
+        let origin = self.write_output(action, &path, is_large, &|sha256| {
             let row = FileRow { sha256, ..unhashed.clone() };
             self.journal.note_file(&row)?;
-            named.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(row);
+            named.get_or_init(|| row);
             Ok(())
         })?;
-        let row = named.into_inner().ok().flatten().ok_or_else(|| {
+        let row = named.into_inner().ok_or_else(|| {
             vec![Diagnostic::error(codes::INTERNAL, "an output was written without its row").in_file(&path)]
         })?;
-        Ok((row, way))
+        Ok(WrittenOutput { row, origin })
     }
 
     fn write_output(
@@ -364,7 +335,7 @@ impl OutputWriter<'_> {
         match &action.content {
             OutputContent::Served(_) | OutputContent::Alone(_) => {
                 let order = OutputRequest { action, output: path, is_large, before_named };
-                if self.maker.make(&order)? == OutputWay::Written {
+                if self.maker.make_output(&order)? == OutputWay::Written {
                     return Ok(OutputOrigin::Made);
                 }
             }
@@ -450,7 +421,7 @@ impl OutputWriter<'_> {
     /// Writes the files about the tree itself.
     fn own_files(&self, environment: &Environment) -> Result<Vec<FileRow>, Diagnostic> {
         let mut rows = Vec::new();
-        for (name, text) in environment.files_to_write(self.run.settings.names == NameMode::Source) {
+        for EnvironmentFile { name, text } in environment.files_to_write(self.run.settings.names == NameMode::Source) {
             let path = PathBuf::from(name);
             let sha256 = hash::sha256_of(text.as_bytes());
             let row = FileRow { path: path.clone(), sha256, ..FileRow::default() };
@@ -556,8 +527,15 @@ fn is_fatal(reason: &Diagnostic) -> bool {
     reason.code == codes::CANNOT_WRITE || reason.code == codes::INTERNAL || is_unread(reason)
 }
 
-fn is_large_output(action: &Action) -> bool {
-    matches!(action.kind, FileKind::FatBinary | FileKind::Host)
+/// The actions of all libraries that are not held, the large outputs first.
+fn actions_large_first(plan: &TreePlan) -> Vec<LibraryAction<'_>> {
+    let libraries = plan.libraries.iter().enumerate().filter(|(_, library)| !library.is_held());
+    let all = libraries.flat_map(|(number, library)| {
+        library.actions.iter().map(move |action| LibraryAction { library: number, action })
+    });
+    let (mut all, small): (Vec<_>, Vec<_>) = all.partition(|one| is_large_output(one.action));
+    all.extend(small);
+    all
 }
 
 fn write_index(action: &Action, output: &Path, before_named: &BeforeNamed<'_>) -> Result<(), Diagnostic> {

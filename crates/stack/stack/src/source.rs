@@ -35,7 +35,7 @@ fn count_libraries_with_source(source: &str, libraries: &[BTreeSet<String>]) -> 
 }
 
 /// The other GPUs whose code can serve the target in the place of that for `source`, in the order of the product's table.
-pub fn other_sources(target: &str, source: &str, experimental: bool) -> impl Iterator<Item = &'static str> {
+pub(crate) fn other_sources(target: &str, source: &str, experimental: bool) -> impl Iterator<Item = &'static str> {
     all_pairs()
         .filter(move |pair| pair.target == target && pair.source != source)
         .filter(move |pair| experimental || pair.status == PairStatus::Validated)

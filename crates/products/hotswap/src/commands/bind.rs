@@ -11,10 +11,11 @@ use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
 use crate::work::code_objects::code_objects;
-use crate::work::{accepted, text};
+use crate::work::text;
 use clap::Args;
 use hotswap_device_link::{Binding, BoundObject, KernelBudget, LaunchNumbers, bind};
 use hotswap_device_symbols::{SymbolTable, note};
+use hotswap_file_edit::new_file;
 use hotswap_files::{InputFile, Placement, WriteOptions};
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ fn write(user: &Part, binding: &Binding, output: &Path) -> Result<bool, Diagnost
     let how = WriteOptions { sources: &[], threads: 1, placement: Placement::NewFile };
     let like = (made.len() as u64, &*user.path);
     hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), |new: &InputFile| {
-        accepted::check_new_bytes(&user.bytes, new).map_err(|error| error.in_file(&user.path))
+        new_file::check_new_bytes(&user.bytes, new).map_err(|error| error.in_file(&user.path))
     })?;
     Ok(made != user.bytes)
 }

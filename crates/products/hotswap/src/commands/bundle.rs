@@ -5,9 +5,10 @@
 
 use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
-use crate::work::{accepted, text};
+use crate::work::text;
 use clap::Args;
 use hotswap_bundle::Compression;
+use hotswap_file_edit::new_file;
 use hotswap_files::InputFile;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &BundleArguments) -> Result<CommandOutcome, Diagnos
     if size != bytes.len() || again.entries() != bundle.entries() {
         return Err(Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs").in_file(&arguments.output));
     }
-    accepted::check_new_bytes(&[], &bytes).map_err(|error| error.in_file(&arguments.output))?;
+    new_file::check_new_bytes(&[], &bytes).map_err(|error| error.in_file(&arguments.output))?;
     hotswap_files::replace_file(&arguments.output, &bytes)?;
     let file = text::plain(&arguments.output.display().to_string());
     Ok(format!("{file}: {} entries, {} bytes\n", objects.len(), bytes.len()).into())

@@ -21,12 +21,13 @@ use crate::args::{InPlaceOption, OutputFormat, OutputOptions};
 use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::stream_input::{input_file, readable_file};
-use crate::work::containers::{ContainerResult, FileJob, HandledFile, READ, threads};
 use crate::work::kept_gpus::{self, KeptGpus};
 use crate::work::package_tree::FileSet;
-use crate::work::{accepted, text, unsuited};
+use crate::work::terminal_progress::TerminalProgress;
+use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, CompressionMethod, is_kernel_archive};
+use hotswap_file_edit::{ContainerResult, FileJob, HandledFile, READ, new_file, thread_count, unsuited};
 use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -305,19 +306,19 @@ impl CommonArguments {
         kept: KeptGpus<'_>,
     ) -> Result<(CommandOutcome, bool), Diagnostic> {
         let (file, output) = (at.file, at.output);
-        let other_names = accepted::warn_of_other_names(file, output, self.in_place.placement())?;
+        let other_names = new_file::warn_of_other_names(file, output, self.in_place.placement())?;
         let input = hotswap_files::open_to_change(file, output)?;
-        let threads = threads(self.jobs);
+        let threads = thread_count(self.jobs);
+        let progress = TerminalProgress::new("change");
         let job = FileJob {
             input: &input,
             file,
             output,
             placement: self.in_place.placement(),
             threads,
-            verb: "change",
             quarters: READ,
             streams: false,
-            is_quiet: false,
+            progress: &progress,
         };
         let found = job.containers().map_err(|error| error.in_file(at.name))?;
         if is_kernel_archive(&input) && matches!(verb, ContainerOperation::Compress | ContainerOperation::Decompress) {
@@ -325,7 +326,7 @@ impl CommonArguments {
             return Err(Diagnostic::error(codes::NO_PLACE, what).in_file(at.name));
         }
         self.check_number(found.len(), verb).map_err(|error| error.in_file(at.name))?;
-        let work = job.work(found, &|number, found| {
+        let work = job.process(found, &|number, found| {
             if self.container.is_some_and(|chosen| chosen != number + 1) {
                 return Ok(ContainerResult { new: None, expected: None, said: Vec::new() });
             }
@@ -333,7 +334,7 @@ impl CommonArguments {
             let said = step(&mut container)?;
             let (new, expected) = container.into_new()?;
             if new.is_some() && unsuited::is_fixed(found, &input) {
-                return Err(unsuited::fixed());
+                return Err(unsuited::fixed_images_error());
             }
             Ok(ContainerResult { new, expected, said })
         });

@@ -9,6 +9,7 @@ use crate::outcome::CommandOutcome;
 use crate::work::inventory::{self, ImageRow, InventoryContainer, InventoryDepth};
 use crate::work::{packages, text};
 use hotswap_bundle::ContainerImage;
+use hotswap_file_edit::unsuited::image_target;
 use hotswap_files::InputFile;
 use hotswap_packages::PackageFormat;
 use hotswap_report::{Diagnostic, codes};
@@ -199,7 +200,7 @@ fn empty_image_cells(container: &InventoryContainer<'_>, image: &ContainerImage<
         none(),
         text::plain(&container.found.place.to_string()),
         container.found.form.to_string(),
-        text::plain(inventory::target(image).as_deref().unwrap_or("-")),
+        text::plain(image_target(image).as_deref().unwrap_or("-")),
         kind,
         "0".to_owned(),
         none(),

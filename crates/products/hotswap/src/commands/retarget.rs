@@ -16,15 +16,17 @@ use crate::args::{InPlaceOption, OutputFormat, OutputOptions, PlanSettings};
 use crate::outcome::{CommandOutcome, severity};
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
-use crate::work::containers::{ContainerResult, FileJob, HandledFile, MAPPED, PACKED, host_part, threads};
 use crate::work::kept_gpus::KeptGpus;
-use crate::work::unsuited::NamedResult;
-use crate::work::{accepted, packages, text, unsuited};
+use crate::work::terminal_progress::TerminalProgress;
+use crate::work::{packages, text};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, ContainerForm, FileRope, FoundContainer, is_kernel_archive};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::{Disagreement, HostPart};
+use hotswap_file_edit::{
+    ContainerResult, FileJob, HandledFile, MAPPED, NamedResult, PACKED, host_part, new_file, thread_count, unsuited,
+};
 use hotswap_files::{InputFile, WriteOptions};
 use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_pipeline::{RetargetRequest, TargetResult};
@@ -181,7 +183,12 @@ impl RetargetArguments {
         self.output.as_deref().unwrap_or(&self.file)
     }
 
-    fn job<'j>(&self, input: &'j InputFile, paths: &RetargetPaths<'j>) -> FileJob<'j> {
+    fn file_job<'j>(
+        &self,
+        input: &'j InputFile,
+        paths: &RetargetPaths<'j>,
+        progress: &'j TerminalProgress,
+    ) -> FileJob<'j> {
         let (file, output) = (paths.file, paths.output);
         let quarters = if self.compress { PACKED } else { MAPPED };
         FileJob {
@@ -189,11 +196,10 @@ impl RetargetArguments {
             file,
             output,
             placement: self.in_place.placement(),
-            threads: threads(self.jobs),
-            verb: "retarget",
+            threads: thread_count(self.jobs),
             quarters,
             streams: true,
-            is_quiet: false,
+            progress,
         }
     }
 
@@ -251,7 +257,7 @@ impl RetargetArguments {
     /// Does what `--to` asks for.
     #[deny(clippy::wildcard_enum_match_arm)]
     fn serve(&self, request: &RetargetRequest, paths: &RetargetPaths<'_>) -> Result<RetargetedFile, Diagnostic> {
-        let other_names = accepted::warn_of_other_names(paths.file, paths.output, self.in_place.placement())?;
+        let other_names = new_file::warn_of_other_names(paths.file, paths.output, self.in_place.placement())?;
         let bytes = hotswap_files::open_to_change(paths.file, paths.output)?;
         let others = self.other_sources(&bytes, paths.name)?;
         if paths.keeps_source && !is_code_object(&bytes) {
@@ -259,11 +265,12 @@ impl RetargetArguments {
             let error = Diagnostic::error(codes::USAGE, what).in_file(paths.name);
             return Err(error.advise("a fat binary keeps its entries anyway, unless they are dropped"));
         }
-        let job = self.job(&bytes, paths);
+        let progress = TerminalProgress::new("retarget");
+        let job = self.file_job(&bytes, paths, &progress);
         let containers = job.containers().map_err(|error| error.in_file(paths.name))?;
         let host = host_part(&bytes, &containers);
         let work: HandledFile<'_, TargetResults> = job
-            .work(containers, &|_, found| match found.form {
+            .process(containers, &|_, found| match found.form {
                 ContainerForm::Bundle | ContainerForm::CompressedBundle(_) => {
                     let made = hotswap_pipeline::retarget(found.bytes, request, &host)?;
                     let mut said = made.fates;
@@ -286,7 +293,7 @@ impl RetargetArguments {
             })
             .map_err(|error| error.in_file(paths.name))?;
         if work.done.iter().all(|handled| handled.said.is_empty()) {
-            return Err(unsuited::nothing(work.done.len()).in_file(paths.name));
+            return Err(unsuited::no_code_error(work.done.len()).in_file(paths.name));
         }
         let report = RetargetReport::new(&work);
         let mut problems = report.problems(request.policy, paths.name);
@@ -312,7 +319,7 @@ impl RetargetArguments {
     /// Does what `--pairs` or `--plan` asks for.
     fn follow_plan(&self) -> Result<CommandOutcome, Diagnostic> {
         let mut outcome = CommandOutcome::default();
-        let other_names = accepted::warn_of_other_names(&self.file, self.output(), self.in_place.placement())?;
+        let other_names = new_file::warn_of_other_names(&self.file, self.output(), self.in_place.placement())?;
         let plan = match &self.plan {
             Some(_) if !self.settings.is_empty() => {
                 return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy, patches and what it allows"));
@@ -322,14 +329,15 @@ impl RetargetArguments {
         };
         let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
         let paths = self.paths();
-        let job = self.job(&bytes, &paths);
+        let progress = TerminalProgress::new("retarget");
+        let job = self.file_job(&bytes, &paths, &progress);
         let containers = job.containers().map_err(|error| error.in_file(&self.file))?;
         let host = host_part(&bytes, &containers);
         let work: HandledFile<'_, ContainerOutcome> = job
-            .work(containers, &|_, found| expand(found, &plan, &host, &bytes))
+            .process(containers, &|_, found| expand(found, &plan, &host, &bytes))
             .map_err(|error| error.in_file(&self.file))?;
         if work.done.iter().all(|handled| !handled.said.has_code) {
-            return Err(unsuited::nothing(work.done.len()).in_file(&self.file));
+            return Err(unsuited::no_code_error(work.done.len()).in_file(&self.file));
         }
         if let Some(severity) = severity(plan.policy) {
             let names: Vec<Vec<Disagreement>> = work.done.iter().map(|handled| handled.said.names.clone()).collect();
@@ -365,7 +373,7 @@ impl RetargetArguments {
         match work.only() {
             Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
-                accepted::check_new_bytes(job.input, &new).map_err(|error| error.in_file(paths.name))?;
+                new_file::check_new_bytes(job.input, &new).map_err(|error| error.in_file(paths.name))?;
                 let how = WriteOptions { sources: &[], threads: 1, placement: job.placement };
                 let like = (new.len() as u64, paths.file);
                 hotswap_files::replace_parts(paths.output, like, how, [(0, &new[..])].into_iter(), |_| Ok(()))?;

@@ -16,9 +16,7 @@ use crate::args::{InPlaceOption, OutputFormat};
 use crate::outcome::{CommandOutcome, severity};
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
-use crate::work::containers::{ContainerResult, FileJob, HandledFile, MAPPED, WrittenFile, host_part, threads};
-use crate::work::unsuited::NamedResult;
-use crate::work::{accepted, unsuited};
+use crate::work::terminal_progress::TerminalProgress;
 use clap::Args;
 use hotswap_adapt::{AdaptRequest, PreparedObject};
 use hotswap_bundle::FoundContainer;
@@ -26,6 +24,10 @@ use hotswap_code_object::{CodeMap, CodeObject, device_symbols_note, is_code_obje
 use hotswap_compat::names::HostPart;
 use hotswap_compat::{RoutePermissions, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_device_symbols::note;
+use hotswap_file_edit::{
+    ContainerResult, FileJob, HandledFile, MAPPED, NamedResult, WrittenFile, host_part, new_file, thread_count,
+    unsuited,
+};
 use hotswap_files::{InputFile, WriteOptions};
 use hotswap_pipeline::RetargetRequest;
 use hotswap_plan::Policy;
@@ -73,7 +75,7 @@ pub(crate) fn run(arguments: &RewriteArguments) -> Result<CommandOutcome, Diagno
     let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
     let repro = arguments.save_repro.as_deref().map(repro::Directory::new).transpose()?;
     let other_names =
-        accepted::warn_of_other_names(&arguments.file, &arguments.output, arguments.in_place.placement())?;
+        new_file::warn_of_other_names(&arguments.file, &arguments.output, arguments.in_place.placement())?;
     let input = hotswap_files::open_to_change(&arguments.file, &arguments.output)?;
     let task = RewriteRequest { arguments, target, policy, input: &input };
     let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }
@@ -161,10 +163,10 @@ impl<'t> RewriteRequest<'t> {
             return Ok(WrittenFile { size, is_changed });
         }
         let placement = self.arguments.in_place.placement();
-        let how = WriteOptions { sources: &[self.input], threads: threads(self.arguments.jobs), placement };
+        let how = WriteOptions { sources: &[self.input], threads: thread_count(self.arguments.jobs), placement };
         hotswap_files::replace_parts(to, like, how, parts.into_iter(), |made: &InputFile| {
             prepared.map_or(Ok(()), |prepared| prepared.check_written(made))?;
-            accepted::check_new_bytes(self.input, made)
+            new_file::check_new_bytes(self.input, made)
         })?;
         Ok(WrittenFile { size, is_changed })
     }
@@ -187,7 +189,7 @@ impl<'t> RewriteRequest<'t> {
         let parts = std::iter::once((0, &made[..]));
         hotswap_files::replace_parts(&self.arguments.output, like, how, parts, |written: &InputFile| {
             note::check_written(&whole, written, &table)?;
-            accepted::check_new_bytes(self.input, written)
+            new_file::check_new_bytes(self.input, written)
         })?;
         Ok(WrittenFile { size: made.len() as u64, is_changed })
     }
@@ -216,17 +218,16 @@ impl<'t> RewriteRequest<'t> {
                 .advise("extract the code object, rewrite it, and put it back with `hotswap replace`"));
         }
         let (file, output) = (&self.arguments.file, &self.arguments.output);
-        let (verb, quarters, is_quiet) = ("rewrite", MAPPED, false);
+        let progress = TerminalProgress::new("rewrite");
         let job = FileJob {
             input: self.input,
             file,
             output,
             placement: self.arguments.in_place.placement(),
-            threads: threads(self.arguments.jobs),
-            verb,
-            quarters,
+            threads: thread_count(self.arguments.jobs),
+            quarters: MAPPED,
             streams: false,
-            is_quiet,
+            progress: &progress,
         };
         let containers = job.containers()?;
         let request = RetargetRequest {
@@ -237,7 +238,7 @@ impl<'t> RewriteRequest<'t> {
         };
         let host = host_part(self.input, &containers);
         let work: HandledFile<'_, Vec<ObjectReport>> =
-            job.work(containers, &|_, found| container(found, &request, self.input, &host))?;
+            job.process(containers, &|_, found| container(found, &request, self.input, &host))?;
         let objects: Vec<ObjectReport> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
         if objects.is_empty() {
             return Err(Diagnostic::error(codes::NOT_FOUND, "no fat binary in it has a code object"));

@@ -1,14 +1,11 @@
 //! `hotswap serve`: more GPUs for a whole tree of ROCm libraries, in a directory beside it.
 //!
-//! The libraries, their files and the plan are [`hotswap_stack`]'s. Code objects are made by the same functions as in
-//! `hotswap retarget` (`maker`). A package is served as the directory that its files make, and written anew (`package`).
+//! The libraries, their files, the plan and the outputs are [`hotswap_stack`]'s. A package is served as the directory that its files make, and written anew (`package`).
 //!
 //! Invariants: as those of the tree ([`hotswap_stack`]). Libraries that are refused are errors of the command, and the
 //! others are served all the same.
 
 mod actions;
-mod maker;
-mod other_source;
 mod package;
 mod probe;
 mod report;
@@ -16,11 +13,12 @@ mod try_tree;
 
 use crate::args::OutputOptions;
 use crate::outcome::CommandOutcome;
+use crate::work::terminal_progress::TerminalProgress;
 use clap::{Args, ValueEnum};
+use hotswap_file_edit::thread_count;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::plan::ServeRun;
-use hotswap_stack::{NameMode, ServeRequest, TreePlan, environment};
-use maker::FileMaker;
+use hotswap_stack::{NameMode, OutputMaker, ServeRequest, TreePlan, environment};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
@@ -163,15 +161,14 @@ impl ServeArguments {
         if self.list_actions {
             return self.actions(&plan, &settings);
         }
-        let maker = FileMaker::new(&plan, &settings, self.jobs).taking(self.made.as_deref());
+        let progress = TerminalProgress::new("serve");
+        let maker =
+            OutputMaker::new(&settings, thread_count(self.jobs), &progress).with_made_outputs(self.made.as_deref());
         let preload = self.preload(&settings)?;
         let run =
             ServeRun { roots: &roots, destination: self.dest(), settings: &settings, preload: preload.as_deref() };
-        let served = hotswap_stack::serve_tree(&plan, run, &maker);
-        maker.finish();
-        let mut outcome = report::served(&plan, &settings, &served?, self.dest(), self.format.format);
-        outcome.problems.extend(maker.notes());
-        Ok(outcome)
+        let served = hotswap_stack::serve_tree(&plan, run, &maker)?;
+        Ok(report::served(&plan, &settings, &served, self.dest(), self.format.format))
     }
 
     /// Libraries come from directories or from packages.

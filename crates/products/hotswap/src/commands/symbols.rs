@@ -16,11 +16,12 @@ use crate::standard_output::output_file;
 use crate::stream_input::input_file;
 use crate::work::code_objects::{code_objects, pass_over_unknown};
 use crate::work::tables::{TableRequest, TabledObject, is_for, requested_tables, shown, title};
-use crate::work::{accepted, text};
+use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_code_object::is_code_object;
 use hotswap_device_symbols::note::TableOrigin;
 use hotswap_device_symbols::{FactEvidence, Form, Function, SymbolTable, function_map, note};
+use hotswap_file_edit::new_file;
 use hotswap_files::{InputFile, WriteOptions};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
@@ -320,7 +321,7 @@ fn row_with_last_cell(text: String) -> Vec<String> {
 
 /// Writes the file with its table.
 fn write(arguments: &SymbolsArguments, output: &Path) -> Result<CommandOutcome, Diagnostic> {
-    let other_names = accepted::warn_of_other_names(&arguments.file, output, arguments.in_place.placement())?;
+    let other_names = new_file::warn_of_other_names(&arguments.file, output, arguments.in_place.placement())?;
     let input = hotswap_files::open_to_change(&arguments.file, output)?;
     if !is_code_object(&input) {
         let what = "a table is written into a code object, and the file is none";
@@ -336,7 +337,7 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<CommandOutcome, 
     if is_changed || !hotswap_files::is_same_place(&arguments.file, output)? {
         hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), |written: &InputFile| {
             note::check_written(&base, written, &table)?;
-            accepted::check_adds_no_fault(&input, written)
+            new_file::check_adds_no_fault(&input, written)
         })?;
     }
     let (count, size) = (table.functions.len(), made.len());

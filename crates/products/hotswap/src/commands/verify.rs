@@ -11,14 +11,14 @@ mod require;
 
 use crate::args::{Files, OutputFormat};
 use crate::outcome::CommandOutcome;
-use crate::work::container_groups::GroupReading;
-use crate::work::containers::threads;
 use crate::work::inventory::LookProgress;
 use crate::work::kept_plans::PlanEvidence;
-use crate::work::{memory_budget, provenance, text};
+use crate::work::{provenance, text};
 use clap::Args;
 use hotswap_bundle::{FoundContainer, FoundContents, open_with};
 use hotswap_families::manifest::RECORD_SECTIONS;
+use hotswap_file_edit::container_groups::GroupReading;
+use hotswap_file_edit::{memory_budget, thread_count};
 use hotswap_files::{InputFile, MemoryLender};
 use hotswap_load_model::acceptance::{self, ContainerJudgement};
 use hotswap_load_model::{LoadFailure, LoadableContainer, Registration};
@@ -133,7 +133,7 @@ fn short_batches<'f>(files: &'f [PathBuf], sizes: &[Option<u64>]) -> Vec<Vec<&'f
 
 /// The number of files that each thread has open: a quarter of the descriptors is enough for all threads.
 fn files_together() -> usize {
-    (hotswap_files::descriptor_limit() / 4 / threads(None)).clamp(1, FILES_TOGETHER)
+    (hotswap_files::descriptor_limit() / 4 / thread_count(None)).clamp(1, FILES_TOGETHER)
 }
 
 /// How a file is read.
@@ -238,7 +238,7 @@ fn judge_charged(
     let judged = match reading {
         FileReading::Alone => {
             let progress = LookProgress::new(packed_size(&allowed));
-            read_groups(&allowed, files, threads(None), &progress)
+            read_groups(&allowed, files, thread_count(None), &progress)
         }
         FileReading::Beside(progress) => read_groups(&allowed, files, 1, progress),
     };
@@ -258,7 +258,7 @@ fn read_groups(
     progress: &LookProgress,
 ) -> Vec<ContainerJudgement> {
     // Also where files are read beside others, there are that many threads.
-    let share = memory_budget::for_reading().share_of(threads(None));
+    let share = memory_budget::for_reading().share_of(thread_count(None));
     let reading = GroupReading { threads: readers, group_bytes: share.min(UNPACKED_TOGETHER) };
     reading.read_all(containers, &|group| {
         let judged = acceptance::judge_containers(group, Some(&UNPACKED));

@@ -4,7 +4,8 @@ use hotswap_bundle::{
     ContainerImage, DeviceContents, EntryId, EntrySize, FoundContainer, FoundContents, HashState, ImageKind,
     OffloadKind,
 };
-use hotswap_code_object::{CodeObject, kernel_count};
+use hotswap_code_object::kernel_count;
+use hotswap_file_edit::unsuited::image_target;
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
 use hotswap_targets::TargetId;
@@ -264,7 +265,7 @@ fn container<'a>(
         let mut entries = record.iter().flat_map(|record: &Record| &record.entries);
         let row = entries.find(|row| image.id.as_ref().is_none_or(|id| *id == row.id));
         let size = image.data.len() as u64;
-        ImageRow { number: *number, size, target: target(&image), record: row.cloned(), image }
+        ImageRow { number: *number, size, target: image_target(&image), record: row.cloned(), image }
     });
     let rows = rows.collect();
     let (hash, plain_size) = (device.hash, device.plain_size);
@@ -281,7 +282,7 @@ fn unread_container<'a>(
     let images = images.filter(|(image, size)| *size > 0 && !is_host(image));
     let rows = images.map(|(image, size)| {
         *number += 1;
-        ImageRow { number: *number, size, target: target(&image), record: None, image }
+        ImageRow { number: *number, size, target: image_target(&image), record: None, image }
     });
     let (hash, plain_size) = (HashState::Unchecked, found.plain_size());
     InventoryContainer {
@@ -303,12 +304,4 @@ fn unread_image<'a>(id: String) -> ContainerImage<'a> {
 fn is_host(image: &ContainerImage<'_>) -> bool {
     let id = image.id.as_ref().and_then(|id| EntryId::parse(id).ok());
     id.is_some_and(|id| *id.kind() == OffloadKind::Host)
-}
-
-/// Target ID of an image, from its entry or from the image.
-pub(crate) fn target(image: &ContainerImage<'_>) -> Option<String> {
-    match &image.id {
-        Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),
-        None => CodeObject::parse(&image.data).ok().map(|object| object.target_id().to_string()),
-    }
 }

@@ -1,7 +1,8 @@
 //! The files of a package in a directory, as its installation has them, for questions that concern several of its files; a directory
 //! of the user in the place of a package.
 
-use crate::work::{accepted, packages};
+use crate::work::packages;
+use hotswap_file_edit::new_file;
 use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_load_model::tree::LibraryTree;
 use hotswap_packages::{
@@ -54,7 +55,7 @@ impl FileSet {
     /// A warning about other names of a package that is replaced.
     pub(crate) fn other_names(self, file: &Path, output: &Path) -> Result<Option<Diagnostic>, Diagnostic> {
         match self {
-            Self::Package(_) => accepted::warn_of_other_names(file, output, Placement::NewFile),
+            Self::Package(_) => new_file::warn_of_other_names(file, output, Placement::NewFile),
             Self::Directory => Ok(None),
         }
     }

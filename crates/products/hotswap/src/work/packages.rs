@@ -3,7 +3,6 @@
 //! Files of libraries that hold data for one GPU, whose names say so, are left out with the GPU's code: an index without its
 //! code, or code without its index, is of no use.
 
-use crate::work::unsuited;
 use hotswap_bundle::FoundContainer;
 use hotswap_load_model::archive_reference::ArchiveReference;
 use hotswap_packages::{MemberChange, PackageFormat, PackageMember};
@@ -74,7 +73,7 @@ pub(crate) fn is_fixed(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
 }
 
 fn is_fixed_container(found: &FoundContainer<'_>, input: &hotswap_files::InputFile) -> bool {
-    found.form.is_without_entries() || unsuited::is_fixed(found, input)
+    found.form.is_without_entries() || hotswap_file_edit::unsuited::is_fixed(found, input)
 }
 
 /// The size of a package.

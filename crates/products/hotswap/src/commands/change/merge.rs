@@ -17,11 +17,11 @@ use super::{ChangePaths, CommonArguments, Prune, WantedName, prune, record};
 use crate::args::OutputOptions;
 use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
-use crate::work::accepted;
-use crate::work::containers::{ContainerResult, FileJob, HandledFile, PACKED, threads};
 use crate::work::package_tree::FileSet;
+use crate::work::terminal_progress::TerminalProgress;
 use clap::Args;
 use hotswap_bundle::{EntryId, FoundContainer, FoundContents};
+use hotswap_file_edit::{ContainerResult, FileJob, HandledFile, PACKED, new_file, thread_count};
 use hotswap_files::{InputFile, Placement};
 use hotswap_load_model::host_comparison::compare_hosts;
 use hotswap_load_model::{FileUse, ReadDepth};
@@ -108,7 +108,7 @@ fn merge_files(
         file.left_out.iter_mut().for_each(|warning| *warning = warning.clone().in_file(paths.name));
         merged.push(file);
     }
-    let other_names = accepted::warn_of_other_names(paths.file, paths.output, Placement::NewFile)?;
+    let other_names = new_file::warn_of_other_names(paths.file, paths.output, Placement::NewFile)?;
     let merge = MergedInput { input: &input, base: &base, merged: &merged };
     let (mut outcome, is_changed) = write(paths, format, &merge).map_err(|error| error.in_file(paths.name))?;
     outcome.problems.extend(merged.into_iter().flat_map(|file| file.left_out));
@@ -128,18 +128,18 @@ fn write(
     format: OutputOptions,
     merge: &MergedInput<'_>,
 ) -> Result<(CommandOutcome, bool), Diagnostic> {
+    let progress = TerminalProgress::new("merge");
     let job = FileJob {
         input: merge.input,
         file: paths.file,
         output: paths.output,
         placement: Placement::NewFile,
-        threads: threads(None),
-        verb: "merge",
+        threads: thread_count(None),
         quarters: PACKED,
         streams: false,
-        is_quiet: false,
+        progress: &progress,
     };
-    let work: HandledFile<'_, Vec<EntryChange>> = job.work(job.containers()?, &|number, found| {
+    let work: HandledFile<'_, Vec<EntryChange>> = job.process(job.containers()?, &|number, found| {
         let mut container = OpenedContainer::read(found)?;
         let mut said = Vec::new();
         for entry in merge.merged.iter().flat_map(|file| &file.entries[number]) {

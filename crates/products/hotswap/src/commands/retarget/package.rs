@@ -11,8 +11,9 @@ use super::{FileReport, RetargetArguments, RetargetPaths};
 use crate::args::OutputFormat;
 use crate::outcome::{CommandOutcome, severity};
 use crate::work::package_tree::{FileSet, PackageTree};
-use crate::work::{accepted, packages, text};
+use crate::work::{packages, text};
 use hotswap_code_object::is_code_object;
+use hotswap_file_edit::new_file;
 use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_packages::{MemberChange, PackageChanges, PackageFormat, PackageMember};
 use hotswap_pipeline::RetargetRequest;
@@ -86,7 +87,7 @@ impl RetargetArguments {
             let outcome = self.package_outcome(report, None)?;
             return Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) });
         }
-        let other_names = accepted::warn_of_other_names(&self.file, self.output(), Placement::NewFile)?;
+        let other_names = new_file::warn_of_other_names(&self.file, self.output(), Placement::NewFile)?;
         let changes = PackageChanges {
             change: &mut |member| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged)),
             link: None,

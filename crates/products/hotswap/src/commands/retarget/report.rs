@@ -2,12 +2,11 @@
 
 use super::by_name;
 use crate::outcome::severity;
-use crate::work::containers::HandledFile;
 use crate::work::text;
-use crate::work::unsuited::NamedResult;
 use hotswap_bundle::FoundContainer;
 use hotswap_compat::find_pair;
 use hotswap_compat::names::Disagreement;
+use hotswap_file_edit::{HandledFile, NamedResult};
 use hotswap_pipeline::TargetResult;
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Route};

@@ -7,20 +7,16 @@
 //! Invariant: a tree that is made with outputs of such commands is the one that is made without: an output is taken only
 //! where its record is that of the run's own action, and others are made as ever.
 
-use super::maker::FileMaker;
 use super::{NamesOption, ServeArguments, absolute};
 use crate::commands::retarget::actions::{max_size, name};
 use crate::outcome::CommandOutcome;
-use hotswap_files::InputFile;
+use hotswap_file_edit::{NoProgress, thread_count};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_stack::made::{MadeRecord, SingleAction};
-use hotswap_stack::rules::FileKind;
-use hotswap_stack::serve::OutputRequest;
-use hotswap_stack::{OutputMaker, OutputWay, ServeRequest, TreePlan, hash};
+use hotswap_stack::made::{MadeRecord, SingleAction, make_single_output};
+use hotswap_stack::{OutputMaker, ServeRequest, TreePlan};
 use hotswap_targets::TargetId;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 impl ServeArguments {
     /// Lists the actions for `--list-actions`.
@@ -98,9 +94,9 @@ impl ServeArguments {
         check_apart(&single, output)?;
         let directory = output.parent().unwrap_or(Path::new(""));
         hotswap_files::create_directories(directory).map_err(|error| action_write_error(error).in_file(directory))?;
-        let maker = FileMaker::single(&single.request_settings(), self.jobs);
-        let problems = match make(&single, output, &maker) {
-            Ok(()) => maker.notes(),
+        let maker = OutputMaker::new(&single.request_settings(), thread_count(self.jobs), &NoProgress);
+        let problems = match make_single_output(&single, output, &maker) {
+            Ok(()) => maker.take_notes(),
             Err(reasons) => reasons,
         };
         Ok(CommandOutcome { text: String::new(), problems, ..CommandOutcome::default() })
@@ -137,94 +133,6 @@ fn check_processor(name: &str) -> Result<(), Diagnostic> {
         return Ok(());
     }
     Err(Diagnostic::error(codes::USAGE, format!("--action: `{name}` has features, which are those of the code")))
-}
-
-/// Makes an output and its record.
-fn make(single: &SingleAction, output: &Path, maker: &FileMaker) -> Result<(), Vec<Diagnostic>> {
-    let action = single.action_hash().map_err(single_diagnostic_list)?;
-    let is_large = matches!(single.kind, FileKind::FatBinary | FileKind::Host);
-    let planned = single.action_with_output(output);
-    let order = OutputRequest {
-        action: &planned,
-        output,
-        is_large,
-        before_named: &|sha256| MadeRecord { action: action.clone(), sha256, is_copy: false }.write(output),
-    };
-    if maker.make(&order)? == OutputWay::Unchanged {
-        let input = hotswap_files::open_input(&single.input).map_err(single_diagnostic_list)?;
-        let record = MadeRecord { sha256: hash::of_input(&input), action, is_copy: true };
-        record.write(output).map_err(single_diagnostic_list)?;
-        hotswap_files::replace_like(output, &input, &single.input).map_err(single_diagnostic_list)?;
-    }
-    Ok(())
-}
-
-fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {
-    vec![error]
-}
-
-/// The directory with outputs that were made apart.
-pub(super) struct MadeOutputs {
-    directory: PathBuf,
-    settings: ServeRequest,
-    /// The outputs that are not there, or are not those of the run.
-    not_taken: Mutex<Vec<PathBuf>>,
-}
-
-impl MadeOutputs {
-    pub(super) fn new(directory: &Path, settings: &ServeRequest) -> Self {
-        Self { directory: directory.to_owned(), settings: settings.clone(), not_taken: Mutex::default() }
-    }
-
-    /// Takes an output, where it is the one of the request.
-    ///
-    /// # Errors
-    /// The action's input cannot be read, or the output not be written.
-    pub(super) fn take(&self, order: &OutputRequest<'_>) -> Result<Option<OutputWay>, Diagnostic> {
-        let Some(single) = SingleAction::of_plan_action(order.action, &self.settings) else { return Ok(None) };
-        let made = self.directory.join(&order.action.output);
-        let Some(RecordedOutput { record, content }) = recorded(&made, &single)? else {
-            self.not_taken.lock().unwrap_or_else(PoisonError::into_inner).push(order.action.output.clone());
-            return Ok(None);
-        };
-        if record.is_copy {
-            return Ok(Some(OutputWay::Unchanged));
-        }
-        (order.before_named)(record.sha256)?;
-        hotswap_files::replace_like(order.output, &content, &order.action.input)?;
-        Ok(Some(OutputWay::Written))
-    }
-
-    /// A warning about the outputs that the run made itself.
-    pub(super) fn warning(&self) -> Option<Diagnostic> {
-        let mut paths = std::mem::take(&mut *self.not_taken.lock().unwrap_or_else(PoisonError::into_inner));
-        paths.sort();
-        let first = paths.first()?;
-        let what = match paths.len() {
-            1 => "it is not there, or is not the one that this run makes; it was made anew".to_owned(),
-            count => format!(
-                "it and {} others are not there, or are not those that this run makes; they were made anew",
-                count - 1
-            ),
-        };
-        Some(Diagnostic::warning(codes::NOT_TAKEN, what).in_file(self.directory.join(first)))
-    }
-}
-
-/// An output that was made before.
-struct RecordedOutput {
-    record: MadeRecord,
-    content: InputFile,
-}
-
-/// The output, where record and content are those of the action.
-fn recorded(made: &Path, single: &SingleAction) -> Result<Option<RecordedOutput>, Diagnostic> {
-    let action = single.action_hash()?;
-    let Some(record) = MadeRecord::read(made).filter(|record| record.action == action) else { return Ok(None) };
-    let Some(content) = made.is_file().then(|| hotswap_files::open_input(made).ok()).flatten() else { return Ok(None) };
-    let sha256 = hash::of_input(&content);
-    let is_true = !record.is_copy || sha256 == hash::of_file(&single.input)?;
-    Ok((sha256 == record.sha256 && is_true).then_some(RecordedOutput { record, content }))
 }
 
 /// A root as it was given.

@@ -6,12 +6,13 @@
 //! Invariants: all files that are not made anew stay as they are. The same package and request give the same bytes, and a
 //! second run changes nothing. A file in the destination that is not this result is never replaced.
 
-use super::maker::FileMaker;
 use super::{ServeArguments, report};
 use crate::args::OutputFormat;
 use crate::outcome::CommandOutcome;
 use crate::work::package_tree::PackageTree;
+use crate::work::terminal_progress::TerminalProgress;
 use crate::work::{packages, text};
+use hotswap_file_edit::thread_count;
 use hotswap_files::ScratchDirectory;
 use hotswap_packages::{
     AddedContent, AddedMember, MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember, PackageSource,
@@ -20,7 +21,7 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::manifest::TreeManifest;
 use hotswap_stack::package_names::PackageNames;
 use hotswap_stack::plan::ServeRun;
-use hotswap_stack::{NameMode, ServeRequest, Served, TreePlan, hash};
+use hotswap_stack::{NameMode, OutputMaker, ServeRequest, Served, TreePlan, hash};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -129,11 +130,10 @@ impl ServeArguments {
             let outcome = report::planned(&plan, settings, self.format.format);
             return Ok(PackageOutcome { outcome, is_written: false });
         }
-        let maker = FileMaker::new(&plan, settings, self.jobs);
+        let progress = TerminalProgress::new("serve");
+        let maker = OutputMaker::new(settings, thread_count(self.jobs), &progress);
         let run = ServeRun { roots: &roots, destination: &package.made, settings, preload: None };
-        let served = hotswap_stack::serve_tree(&plan, run, &maker);
-        maker.finish();
-        let served = served?;
+        let served = hotswap_stack::serve_tree(&plan, run, &maker)?;
         // A package without the files that could not be read would be another one.
         let in_libraries = served.libraries.iter().flat_map(|library| &library.unread);
         if let Some(unread) = plan.unread.iter().map(|unread| &unread.problem).chain(in_libraries).next() {

@@ -24,6 +24,7 @@ pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Se
     if !is_any_served(served) && problems.is_empty() && !is_native {
         problems.push(nothing(plan));
     }
+    problems.extend(served.notes.iter().cloned());
     let text = table(served.libraries.iter().map(row)) + &sources(plan, settings);
     let outcome = CommandOutcome { text, problems, ..CommandOutcome::default() };
     match () {

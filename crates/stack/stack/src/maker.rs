@@ -1,4 +1,4 @@
-//! Makes the outputs of a served tree, with the functions of `hotswap retarget`.
+//! Makes the outputs of a served tree, by the same steps as `hotswap retarget`.
 //!
 //! A file with containers gets a further entry in each container that has code for the source. A code object in a file of
 //! its own becomes a bundle of it and the new ones, compressed, because its file keeps its name and the runtime chooses
@@ -11,81 +11,91 @@
 //! the host sees the source's name, code that was compiled for the target must agree with what the host chooses for the
 //! source.
 
-use super::actions::MadeOutputs;
-use super::other_source::{self, OtherFiles};
-use crate::work::containers::{ContainerResult, FileJob, HandledFile, PACKED, host_part, threads};
-use crate::work::unsuited::NamedResult;
-use crate::work::{accepted, unsuited};
+use crate::hash;
+use crate::kernel_database::{self, DatabaseChange, DatabaseCounts, KernelRow, NewCode};
+use crate::made_outputs::MadeOutputs;
+use crate::other_source::{OtherFiles, other_source_warning};
+use crate::output::{OutputRequest, OutputWay};
+use crate::plan::{Action, NameMode, OutputContent, ServeRequest, WantedTarget};
+use crate::rules::FileKind;
+use crate::source::other_sources;
+use crate::stock::targets_of;
 use hotswap_bundle::{Compression, FileRope, FoundContainer};
 use hotswap_code_object::is_code_object;
 use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::{Disagreement, HostPart};
+use hotswap_file_edit::{
+    ContainerResult, EditProgress, FileJob, HandledFile, NamedResult, NoProgress, PACKED, host_part, new_file, unsuited,
+};
 use hotswap_files::{InputFile, Placement, ScratchDirectory};
 use hotswap_pipeline::{RetargetRequest, RetargetedBundle, SourcePolicy, TargetResult};
 use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_stack::kernel_database::{self, DatabaseChange, DatabaseCounts, KernelRow, NewCode};
-use hotswap_stack::rules::FileKind;
-use hotswap_stack::serve::OutputRequest;
-use hotswap_stack::{
-    Action, NameMode, OutputContent, OutputMaker, OutputWay, ServeRequest, TreePlan, WantedTarget, hash,
-};
 use hotswap_targets::TargetId;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// The maker of a run.
-pub(super) struct FileMaker {
+/// The maker of a run's outputs.
+pub struct OutputMaker<'m> {
     settings: ServeRequest,
     /// Outputs that need not be made.
     made: Option<MadeOutputs>,
     threads: usize,
-    bar: ProgressBar,
+    /// Counts the bytes of the inputs.
+    pub(crate) progress: &'m dyn EditProgress,
     notes: Mutex<Vec<Diagnostic>>,
 }
 
 /// The reasons why a container cannot be made as requested.
 type Reasons = Vec<Diagnostic>;
 
-impl FileMaker {
-    pub(super) fn new(plan: &TreePlan, settings: &ServeRequest, jobs: Option<u16>) -> Self {
-        Self { bar: bar(plan), ..Self::single(settings, jobs) }
-    }
-
-    /// The maker of one output.
-    pub(super) fn single(settings: &ServeRequest, jobs: Option<u16>) -> Self {
-        Self {
-            settings: settings.clone(),
-            made: None,
-            threads: threads(jobs),
-            bar: ProgressBar::hidden(),
-            notes: Mutex::default(),
-        }
+impl<'m> OutputMaker<'m> {
+    #[must_use]
+    pub fn new(settings: &ServeRequest, threads: usize, progress: &'m dyn EditProgress) -> Self {
+        Self { settings: settings.clone(), made: None, threads, progress, notes: Mutex::default() }
     }
 
     /// The maker that takes outputs of this directory.
-    pub(super) fn taking(self, made: Option<&Path>) -> Self {
+    #[must_use]
+    pub fn with_made_outputs(self, made: Option<&Path>) -> Self {
         let made = made.map(|directory| MadeOutputs::new(directory, &self.settings));
         Self { made, ..self }
     }
 
-    /// The remarks about outputs that were made, in the order of their inputs.
-    pub(super) fn notes(&self) -> Vec<Diagnostic> {
+    /// The remarks about outputs that were made since the last call, in the order of their inputs.
+    pub fn take_notes(&self) -> Vec<Diagnostic> {
         let mut notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
         notes.sort_by(|one, other| one.place.file.cmp(&other.place.file));
         notes.extend(self.made.as_ref().and_then(MadeOutputs::warning));
         notes
     }
 
-    fn note(&self, note: Diagnostic) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    /// Makes an output, replacing it in one step.
+    ///
+    /// # Errors
+    /// The reasons why it cannot be made; [`codes::CANNOT_WRITE`] ends the run.
+    pub(crate) fn make_output(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Reasons> {
+        if let Some(made) = &self.made
+            && let Some(way) = made.take(order).map_err(|error: Diagnostic| vec![error.in_file(&order.action.input)])?
+        {
+            return Ok(way);
+        }
+        if order.action.kind == FileKind::KernelDatabase {
+            return self.make_database(order);
+        }
+        let input = hotswap_files::open_input(&order.action.input).map_err(|error| vec![error])?;
+        match &order.action.content {
+            OutputContent::Served(wanted) if is_code_object(&input) => self.make_bundle(order, &input, wanted),
+            OutputContent::Alone(wanted) if is_code_object(&input) => self.make_relabelled(order, &input, wanted),
+            OutputContent::Served(wanted) => self.make_host_file(order, &input, wanted),
+            OutputContent::Alone(wanted) => self.make_host_file(order, &input, std::slice::from_ref(wanted)),
+            OutputContent::Index(_) | OutputContent::Extended(_) | OutputContent::Copied => Ok(OutputWay::Unchanged),
+        }
     }
 
-    /// Removes the progress bar.
-    pub(super) fn finish(&self) {
-        self.bar.finish_and_clear();
+    fn note(&self, note: Diagnostic) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
 
     fn request(&self, wanted: &[WantedTarget]) -> RetargetRequest {
@@ -100,7 +110,7 @@ impl FileMaker {
     }
 
     /// A bundle of the code object and of what is made from it.
-    fn bundle(
+    fn make_bundle(
         &self,
         order: &OutputRequest<'_>,
         input: &InputFile,
@@ -113,20 +123,20 @@ impl FileMaker {
         let reasons = all_refusals(&results);
         if !reasons.is_empty() {
             let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
-            let request = others.request(request);
-            (bundle, results) = hotswap_pipeline::bundle_standalone(input, &others.code(), &request)
+            let request = others.add_to_request(request);
+            (bundle, results) = hotswap_pipeline::bundle_standalone(input, &others.code_objects(), &request)
                 .map_err(|error| reason_in_file(error, file))?;
             if !all_refusals(&results).is_empty() {
                 return Err(reasons.into_iter().map(|reason| reason.in_file(file)).collect());
             }
-            self.remark(order, &results);
+            self.note_other_sources(order, &results);
         }
         let Some(bundle) = bundle else { return Ok(OutputWay::Unchanged) };
         write_checked(order, input, &bundle)
     }
 
     /// The code object for another target.
-    fn relabel(
+    fn make_relabelled(
         &self,
         order: &OutputRequest<'_>,
         input: &InputFile,
@@ -138,14 +148,14 @@ impl FileMaker {
             .map_err(|error| reason_in_file(error, file))?;
         if made.is_none() {
             let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
-            let code: Vec<&[u8]> = std::iter::once(&input[..]).chain(others.code()).collect();
-            let again = hotswap_pipeline::relabel_standalone(&code, &wanted.target, &others.request(request))
+            let code: Vec<&[u8]> = std::iter::once(&input[..]).chain(others.code_objects()).collect();
+            let again = hotswap_pipeline::relabel_standalone(&code, &wanted.target, &others.add_to_request(request))
                 .map_err(|error| reason_in_file(error, file))?;
             made = again.0;
-            self.remark(order, &[(wanted.target.clone(), again.1)]);
+            self.note_other_sources(order, &[(wanted.target.clone(), again.1)]);
         }
         let Some(made) = made else {
-            let reasons = refusals(&result);
+            let reasons = refusal_reasons(&result);
             let reasons = if reasons.is_empty() { vec![no_code_for(&wanted.source)] } else { reasons };
             return Err(reasons.into_iter().map(|reason| reason.in_file(file)).collect());
         };
@@ -153,19 +163,19 @@ impl FileMaker {
     }
 
     /// Notes the targets that were made from code of another GPU than planned.
-    fn remark(&self, order: &OutputRequest<'_>, results: &[NamedResult]) {
+    fn note_other_sources(&self, order: &OutputRequest<'_>, results: &[NamedResult]) {
         for (target, result) in results {
             let TargetResult::Made { source, .. } = result else { continue };
             if let Some(row) =
                 order.action.content.wanted_targets().iter().find(|row| row.target == *target && row.source != *source)
             {
-                self.note(other_source::remark(row, source).in_file(&order.action.input));
+                self.note(other_source_warning(row, source).in_file(&order.action.input));
             }
         }
     }
 
     /// A database of code objects.
-    fn database(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Reasons> {
+    fn make_database(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Reasons> {
         let input = &order.action.input;
         let scratch = ScratchDirectory::temporary("hotswap-kdb-").map_err(|error| reason_in_file(error, input))?;
         let made = scratch.path().join("database");
@@ -180,7 +190,7 @@ impl FileMaker {
         let counts = kernel_database::rewrite_database(input, &made, &change)
             .map_err(|reasons: Reasons| reasons.into_iter().map(|reason| reason.in_file(input)).collect::<Reasons>())?;
         if counts.left_out > 0 {
-            self.note(left_out(&counts).in_file(input));
+            self.note(left_out_warning(&counts).in_file(input));
         }
         let new = hotswap_files::open_input(&made).map_err(|error| reason_in_file(error, input))?;
         (order.before_named)(hash::of_input(&new))
@@ -208,7 +218,7 @@ impl FileMaker {
                 (made, results.into_iter().map(|(_, result)| result).collect())
             }
         };
-        let reasons: Reasons = results.iter().flat_map(refusals).collect();
+        let reasons: Reasons = results.iter().flat_map(refusal_reasons).collect();
         match (made, reasons.is_empty()) {
             (Some(made), true) => Ok(Some(made)),
             (None, true) => Err(vec![no_code_for(content.wanted_targets().first().map_or("", |row| &row.source))]),
@@ -219,7 +229,7 @@ impl FileMaker {
     }
 
     /// A file with containers.
-    fn containers(
+    fn make_host_file(
         &self,
         order: &OutputRequest<'_>,
         input: &InputFile,
@@ -234,15 +244,15 @@ impl FileMaker {
             output: order.output,
             placement: Placement::NewFile,
             threads,
-            verb: "serve",
             quarters,
             streams: true,
-            is_quiet: true,
+            progress: &NoProgress,
         };
         let containers = job.containers().map_err(|error| reason_in_file(error, file))?;
         let host = host_part(input, &containers);
+        let action_input = ActionInput { action: order.action, bytes: input };
         let work: HandledFile<'_, Reasons> = job
-            .work(containers, &|_, found| self.container(found, &host, (input, order.action)))
+            .process(containers, &|_, found| self.extend_container(found, &host, &action_input))
             .map_err(|error| reason_in_file(error, file))?;
         let mut reasons = Vec::new();
         for handled in &work.done {
@@ -268,20 +278,20 @@ impl FileMaker {
     }
 
     /// One container; the reasons why a target is refused.
-    fn container<'a>(
+    fn extend_container<'a>(
         &self,
         found: &FoundContainer<'a>,
         host: &HostPart<'_>,
-        (file, action): (&[u8], &Action),
+        input: &ActionInput<'_>,
     ) -> Result<ContainerResult<'a, Reasons>, Diagnostic> {
-        let content = &action.content;
+        let content = &input.action.content;
         let wanted = content.wanted_targets();
         if !found.form.takes_targets() {
             let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
-            let fates = unsuited::unsuited_results(found, &targets, file)?;
-            return Ok(unchanged_container(fates.iter().flat_map(|(_, fate)| refusals(fate)).collect()));
+            let fates = unsuited::unsuited_results(found, &targets, input.bytes)?;
+            return Ok(unchanged_container(fates.iter().flat_map(|(_, fate)| refusal_reasons(fate)).collect()));
         }
-        let present = hotswap_stack::targets_of(found)?;
+        let present = targets_of(found)?;
         let wanted: Vec<WantedTarget> = wanted.iter().filter(|row| has_source(&present, row)).cloned().collect();
         if wanted.is_empty() {
             return Ok(unchanged_container(Vec::new()));
@@ -292,19 +302,19 @@ impl FileMaker {
         }
         if !found.form.is_bundle() {
             let (new, fates) = hotswap_pipeline::retarget_archived(found, &request)?;
-            let said = fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
+            let said = fates.iter().flat_map(|(_, fate)| refusal_reasons(fate)).collect();
             return Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said });
         }
         let mut made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
         let mut said = all_refusals(&made.fates);
         if !said.is_empty()
             && let Some(SubstitutedBundle { made: again, remarks }) =
-                self.made_from_others(found, host, (&present, &wanted), &made.fates)?
+                self.made_from_others(found, host, &present, &wanted, &made.fates)?
         {
             (made, said) = (again, Vec::new());
             remarks
                 .into_iter()
-                .for_each(|remark| self.note(remark.in_file(&action.input).in_entry(found.place.to_string())));
+                .for_each(|remark| self.note(remark.in_file(&input.action.input).in_entry(found.place.to_string())));
         }
         said.extend(self.shown_names(found, host, &wanted, &made.fates)?);
         Ok(ContainerResult { new: made.draft, expected: made.expected, said })
@@ -316,7 +326,8 @@ impl FileMaker {
         &self,
         found: &FoundContainer<'a>,
         host: &HostPart<'_>,
-        (present, wanted): (&[TargetId], &[WantedTarget]),
+        present: &[TargetId],
+        wanted: &[WantedTarget],
         results: &[NamedResult],
     ) -> Result<Option<SubstitutedBundle<'a>>, Diagnostic> {
         if self.settings.names == NameMode::Own {
@@ -326,7 +337,7 @@ impl FileMaker {
         let SourcePolicy::Only(pairs) = &mut request.sources else { return Ok(None) };
         let mut remarks = Vec::new();
         for row in wanted.iter().filter(|row| is_refused(results, &row.target)) {
-            let others = hotswap_stack::other_sources(&row.target, &row.source, self.settings.experimental);
+            let others = other_sources(&row.target, &row.source, self.settings.experimental);
             for other in others.filter(|other| present.iter().any(|target| target.processor.name == *other)) {
                 if hotswap_pipeline::can_stand_in(found.bytes, &row.source, other, host)? {
                     pairs.push(RetargetPair { source: other.to_owned(), target: row.target.clone() });
@@ -339,7 +350,7 @@ impl FileMaker {
             match (result, row) {
                 (TargetResult::Refused { .. }, _) => return Ok(None),
                 (TargetResult::Made { source, .. }, Some(row)) if row.source != *source => {
-                    remarks.push(other_source::remark(row, source));
+                    remarks.push(other_source_warning(row, source));
                 }
                 _ => {}
             }
@@ -369,8 +380,14 @@ impl FileMaker {
         }
         let rows = hotswap_pipeline::disagreements_of_shown_names(found.bytes, &pairs, host)?;
         let advice = "leave the library out of --root: it has code for the GPU already";
-        Ok(rows.iter().map(|row| by_name(row).advise(advice)).collect())
+        Ok(rows.iter().map(|row| chosen_by_name_error(row).advise(advice)).collect())
     }
+}
+
+/// An action with the bytes of its input.
+struct ActionInput<'i> {
+    action: &'i Action,
+    bytes: &'i [u8],
 }
 
 /// A container with code of other GPUs than planned.
@@ -380,38 +397,13 @@ struct SubstitutedBundle<'a> {
     remarks: Vec<Diagnostic>,
 }
 
-impl OutputMaker for FileMaker {
-    fn make(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Vec<Diagnostic>> {
-        if let Some(made) = &self.made
-            && let Some(way) = made.take(order).map_err(|error: Diagnostic| vec![error.in_file(&order.action.input)])?
-        {
-            return Ok(way);
-        }
-        if order.action.kind == FileKind::KernelDatabase {
-            return self.database(order);
-        }
-        let input = hotswap_files::open_input(&order.action.input).map_err(|error| vec![error])?;
-        match &order.action.content {
-            OutputContent::Served(wanted) if is_code_object(&input) => self.bundle(order, &input, wanted),
-            OutputContent::Alone(wanted) if is_code_object(&input) => self.relabel(order, &input, wanted),
-            OutputContent::Served(wanted) => self.containers(order, &input, wanted),
-            OutputContent::Alone(wanted) => self.containers(order, &input, std::slice::from_ref(wanted)),
-            OutputContent::Index(_) | OutputContent::Extended(_) | OutputContent::Copied => Ok(OutputWay::Unchanged),
-        }
-    }
-
-    fn done(&self, action: &Action) {
-        self.bar.inc(size(action));
-    }
-}
-
 fn pair_of_row(row: &WantedTarget) -> RetargetPair {
     RetargetPair { source: row.source.clone(), target: row.target.clone() }
 }
 
 fn write_checked(order: &OutputRequest<'_>, input: &InputFile, new: &[u8]) -> Result<OutputWay, Reasons> {
     let file = &order.action.input;
-    accepted::check_new_bytes(input, new)
+    new_file::check_new_bytes(input, new)
         .and_then(|()| (order.before_named)(hash::sha256_of(new)))
         .and_then(|()| hotswap_files::replace_like(order.output, new, file))
         .map_err(|error| reason_in_file(error, file))?;
@@ -434,14 +426,14 @@ fn has_source(present: &[TargetId], row: &WantedTarget) -> bool {
 }
 
 /// The reasons of a target that was not made.
-fn refusals(result: &TargetResult) -> Reasons {
+fn refusal_reasons(result: &TargetResult) -> Reasons {
     let TargetResult::Refused { reasons, names } = result else { return Vec::new() };
     let advice = "serve it with --names source, so that host part and code agree";
-    reasons.iter().cloned().chain(names.first().map(|row| by_name(row).advise(advice))).collect()
+    reasons.iter().cloned().chain(names.first().map(|row| chosen_by_name_error(row).advise(advice))).collect()
 }
 
 fn all_refusals(results: &[NamedResult]) -> Reasons {
-    results.iter().flat_map(|(_, result)| refusals(result)).collect()
+    results.iter().flat_map(|(_, result)| refusal_reasons(result)).collect()
 }
 
 fn is_refused(results: &[NamedResult], target: &str) -> bool {
@@ -453,27 +445,19 @@ fn no_code_for(source: &str) -> Diagnostic {
     Diagnostic::error(codes::OTHER_TARGET, format!("its name is for {source}, its code is not"))
 }
 
-fn left_out(counts: &DatabaseCounts) -> Diagnostic {
+fn left_out_warning(counts: &DatabaseCounts) -> Diagnostic {
     let what =
         format!("{} of {} kernels fail a check and were left out", counts.left_out, counts.rows + counts.left_out);
     Diagnostic::warning(codes::NOT_SERVED, what).advise("MIOpen compiles what it does not find")
 }
 
-fn by_name(row: &Disagreement) -> Diagnostic {
+fn chosen_by_name_error(row: &Disagreement) -> Diagnostic {
     let mut problem = Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string());
     problem.place.kernel = Some(row.kernel.clone());
     problem
 }
 
-fn size(action: &Action) -> u64 {
+/// Bytes of an action's input, for the progress.
+pub(crate) fn input_size(action: &Action) -> u64 {
     fs::metadata(&action.input).map_or(0, |meta| meta.len())
-}
-
-/// A progress bar on standard error, if that is a terminal; it counts the bytes of the inputs.
-fn bar(plan: &TreePlan) -> ProgressBar {
-    let bar = ProgressBar::new(plan.all_actions().map(size).sum());
-    match ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}") {
-        Ok(style) => bar.with_style(style).with_prefix("serve"),
-        Err(_) => bar,
-    }
 }

@@ -9,59 +9,72 @@
 //! the number of threads changes nothing. Memory holds a few containers, whatever the size of the file: pages of mapped
 //! files are released after they were read, and large containers that must be unpacked wait for one another.
 
-use crate::work::{accepted, memory_budget};
+use crate::{memory_budget, new_file};
 use hotswap_bundle::linked::BundleReplacement;
 use hotswap_bundle::{
     BundleSummary, DraftFacts, FileRope, FoundContainer, KernelArchive, find_containers, is_kernel_archive,
 };
 use hotswap_compat::names::HostPart;
 use hotswap_files::{InputFile, Placement, Scratch, WriteOptions};
+use hotswap_report::Diagnostic;
 use hotswap_report::limit::Charge;
-use hotswap_report::{Diagnostic, codes};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// A file to change.
-pub(crate) struct FileJob<'j> {
-    pub(crate) input: &'j InputFile,
+pub struct FileJob<'j> {
+    pub input: &'j InputFile,
     /// Path of the input, and path of the result.
-    pub(crate) file: &'j Path,
-    pub(crate) output: &'j Path,
-    pub(crate) placement: Placement,
-    pub(crate) threads: usize,
-    /// The verb for the progress bar.
-    pub(crate) verb: &'static str,
+    pub file: &'j Path,
+    pub output: &'j Path,
+    pub placement: Placement,
+    pub threads: usize,
     /// Memory that an uncompressed container takes while it is processed, in quarters of its size.
-    pub(crate) quarters: u64,
+    pub quarters: u64,
     /// Whether large compressed bundles are unpacked into files ([`hotswap_bundle::parse_aside`]).
-    pub(crate) streams: bool,
-    /// Whether the file is one of many, so that the progress is shown elsewhere.
-    pub(crate) is_quiet: bool,
+    pub streams: bool,
+    pub progress: &'j dyn EditProgress,
+}
+
+/// Hears how far a job is; it counts bytes, because containers differ in size.
+pub trait EditProgress: Sync {
+    /// The size of all containers together, before the first one.
+    fn begin(&self, bytes: u64);
+    /// The size of a container that is done.
+    fn advance(&self, bytes: u64);
+    /// All containers of the file are done.
+    fn finish(&self);
+}
+
+/// For a file that is one of many, so that the progress is shown elsewhere.
+pub struct NoProgress;
+
+impl EditProgress for NoProgress {
+    fn begin(&self, _: u64) {}
+    fn advance(&self, _: u64) {}
+    fn finish(&self) {}
 }
 
 /// The result of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WrittenFile {
-    pub(crate) size: u64,
+pub struct WrittenFile {
+    pub size: u64,
     /// Whether its content is another one than that of the input.
-    pub(crate) is_changed: bool,
+    pub is_changed: bool,
 }
 
 /// A further step with the new file, after it was checked and before it gets its name.
-pub(crate) type BeforeNamed<'b> = dyn Fn(&InputFile) -> Result<(), Diagnostic> + Sync + 'b;
+pub type BeforeNamed<'b> = dyn Fn(&InputFile) -> Result<(), Diagnostic> + Sync + 'b;
 
 /// The result of the operation on one container.
-pub(crate) struct ContainerResult<'a, T> {
+pub struct ContainerResult<'a, T> {
     /// Its new bytes, where it changes.
-    pub(crate) new: Option<FileRope<'a>>,
+    pub new: Option<FileRope<'a>>,
     /// Their expected summary in the new file, unless they have been read already.
-    pub(crate) expected: Option<BundleSummary>,
+    pub expected: Option<BundleSummary>,
     /// The operation's own report.
-    pub(crate) said: T,
+    pub said: T,
 }
 
 /// Bytes of a draft that are in the scratch file.
@@ -80,34 +93,31 @@ struct PendingContainer<'a> {
     expected: Option<BundleSummary>,
 }
 
-pub(crate) struct ProcessedContainer<'a, T> {
-    pub(crate) found: FoundContainer<'a>,
+pub struct ProcessedContainer<'a, T> {
+    pub found: FoundContainer<'a>,
     /// Its new size, where it changes.
-    pub(crate) size: Option<u64>,
-    pub(crate) said: T,
+    pub size: Option<u64>,
+    pub said: T,
     new: Option<PendingContainer<'a>>,
 }
 
 /// The processed containers of a file.
-pub(crate) struct HandledFile<'a, T> {
-    pub(crate) done: Vec<ProcessedContainer<'a, T>>,
+pub struct HandledFile<'a, T> {
+    pub done: Vec<ProcessedContainer<'a, T>>,
     scratch: Option<InputFile>,
 }
-
-/// A thread's result; empty until it is done.
-type ResultSlot<'a, T> = Mutex<Option<Result<ProcessedContainer<'a, T>, Diagnostic>>>;
 
 /// The operation on a container; its number counts from 0.
 type ContainerStep<'s, 'a, T> =
     dyn Fn(usize, &FoundContainer<'a>) -> Result<ContainerResult<'a, T>, Diagnostic> + Sync + 's;
 
 /// Memory in quarters of the size for containers that are read from mapped memory, one entry after the other.
-pub(crate) const MAPPED: u64 = 2;
+pub const MAPPED: u64 = 2;
 /// Like [`MAPPED`], for containers that are read whole and become smaller.
-pub(crate) const READ: u64 = 5;
+pub const READ: u64 = 5;
 /// Like [`MAPPED`], for containers that are unpacked or packed: the old and the new contents, and
 /// data derived from them.
-pub(crate) const PACKED: u64 = 10;
+pub const PACKED: u64 = 10;
 /// Memory of a large compressed bundle that is unpacked into a file: pages in use, libzstd's tables, the packed bytes. Half
 /// of the budget, so that nothing is unpacked beside two of them.
 const STREAMED: u64 = 72 << 20;
@@ -115,20 +125,12 @@ const STREAMED: u64 = 72 << 20;
 const LARGE: usize = 64 << 10;
 
 /// The requested number of threads; one for each core by default.
-pub(crate) fn threads(wanted: Option<u16>) -> usize {
+pub fn thread_count(wanted: Option<u16>) -> usize {
     wanted.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
-/// Calls `take` in this many threads at once. Where the system does not have any more threads, fewer are used.
-pub(crate) fn run_on_threads(count: usize, take: impl Fn() + Sync) {
-    thread::scope(|scope| {
-        (1..count).all(|_| thread::Builder::new().spawn_scoped(scope, &take).is_ok());
-        take();
-    });
-}
-
 /// The file without its device code.
-pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[FoundContainer<'_>]) -> HostPart<'a> {
+pub fn host_part<'a>(file: &'a [u8], containers: &[FoundContainer<'_>]) -> HostPart<'a> {
     HostPart::without_containers(file, containers.iter().map(range_in_file))
 }
 
@@ -139,7 +141,10 @@ fn range_in_file(found: &FoundContainer<'_>) -> Range<usize> {
 
 impl<'j> FileJob<'j> {
     /// Finds the containers of the file.
-    pub(crate) fn containers(&self) -> Result<Vec<FoundContainer<'j>>, Diagnostic> {
+    ///
+    /// # Errors
+    /// A file without containers, or with a damaged one.
+    pub fn containers(&self) -> Result<Vec<FoundContainer<'j>>, Diagnostic> {
         let contents = find_containers(self.input);
         if let Some(problem) = contents.problems.first() {
             return Err(problem.clone());
@@ -157,38 +162,42 @@ impl<'j> FileJob<'j> {
     }
 
     /// Runs `step` on every container.
-    pub(crate) fn work<T: Send>(
+    ///
+    /// # Errors
+    /// The first failure in the order of the file, whichever came first in time.
+    pub fn process<T: Send>(
         &self,
         found: Vec<FoundContainer<'j>>,
         step: &ContainerStep<'_, 'j, T>,
     ) -> Result<HandledFile<'j, T>, Diagnostic> {
         let scratch = if self.input.len() < LARGE { None } else { Some(Scratch::beside_output(self.output)?) };
-        let (progress, budget) = (self.progress(&found), memory_budget::shared());
-        let next = AtomicUsize::new(0);
-        let slots: Vec<ResultSlot<'j, T>> = found.iter().map(|_| Mutex::new(None)).collect();
-        let take = || {
-            while let Some((number, container, slot)) = pick(&found, &slots, &next) {
-                let taken = budget.take(self.weight(container));
-                let done = step(number, container).and_then(|done| self.keep(container, done, scratch.as_ref()));
-                drop(taken);
-                self.input.release(container.bytes);
-                progress.inc(container.bytes.len() as u64);
-                // The lock is poisoned only where a thread has panicked, and then the scope panics, too.
-                if let Ok(mut slot) = slot.lock() {
-                    *slot = Some(done.map_err(|error| error.in_entry(container.place.to_string())));
-                }
-            }
-        };
-        let count = self.threads.min(found.len());
+        self.progress.begin(found.iter().map(|container| container.bytes.len() as u64).sum());
         // A large compressed container is read once, from its start to its end.
-        if self.streams {
-            self.input.while_released(|| run_on_threads(count, take));
+        let done = if self.streams {
+            self.input.while_released(|| self.process_all(&found, step, scratch.as_ref()))
         } else {
-            run_on_threads(count, take);
-        }
-        progress.finish_and_clear();
+            self.process_all(&found, step, scratch.as_ref())
+        };
+        self.progress.finish();
         let scratch = scratch.map(|scratch| scratch.read()).transpose()?;
-        Ok(HandledFile { done: collect(slots)?, scratch })
+        Ok(HandledFile { done: done.into_iter().collect::<Result<_, _>>()?, scratch })
+    }
+
+    fn process_all<T: Send>(
+        &self,
+        found: &[FoundContainer<'j>],
+        step: &ContainerStep<'_, 'j, T>,
+        scratch: Option<&Scratch>,
+    ) -> Vec<Result<ProcessedContainer<'j, T>, Diagnostic>> {
+        hotswap_files::on_threads(self.threads, found.len(), |number| {
+            let container = &found[number];
+            let taken = memory_budget::shared().take(self.weight(container));
+            let done = step(number, container).and_then(|done| self.keep(container, done, scratch));
+            drop(taken);
+            self.input.release(container.bytes);
+            self.progress.advance(container.bytes.len() as u64);
+            done.map_err(|error| error.in_entry(container.place.to_string()))
+        })
     }
 
     /// Bytes of memory that a container may take while it is processed.
@@ -228,13 +237,19 @@ impl<'j> FileJob<'j> {
     }
 
     /// Writes the new file, reads it again and moves it to the output path.
-    pub(crate) fn write<T>(&self, work: &HandledFile<'j, T>) -> Result<WrittenFile, Diagnostic> {
+    ///
+    /// # Errors
+    /// As [`FileJob::write_with`].
+    pub fn write<T>(&self, work: &HandledFile<'j, T>) -> Result<WrittenFile, Diagnostic> {
         self.write_with(work, &|_| Ok(()))
     }
 
-    /// As [`Job::write`], with a further step before the file gets its name. A file that would be replaced by its own
+    /// As [`FileJob::write`], with a further step before the file gets its name. A file that would be replaced by its own
     /// content is not touched.
-    pub(crate) fn write_with<T>(
+    ///
+    /// # Errors
+    /// A file that cannot be written, or that a check rejects, which then gets no name.
+    pub fn write_with<T>(
         &self,
         work: &HandledFile<'j, T>,
         before_named: &BeforeNamed<'_>,
@@ -273,7 +288,7 @@ impl<'j> FileJob<'j> {
         // The writer has compared every part already.
         hotswap_bundle::verify_with(self.input, exchanges, new, DraftFacts::Contents)?;
         work.check(new)?;
-        accepted::check_new_file(self.input, new, self.threads)
+        new_file::check_new_file(self.input, new, self.threads)
     }
 
     /// As [`Job::write_with`], for a kernel archive, whose fat binaries are its containers.
@@ -290,28 +305,16 @@ impl<'j> FileJob<'j> {
         let how = WriteOptions { sources: &[self.input], threads: self.threads, placement: self.placement };
         hotswap_files::replace_parts(self.output, (draft.size(), self.file), how, draft.parts(), |new: &InputFile| {
             archive.check_written(new)?;
-            accepted::check_new_file(self.input, new, self.threads)?;
+            new_file::check_new_file(self.input, new, self.threads)?;
             before_named(new)
         })?;
         Ok(draft.size())
-    }
-
-    /// A progress bar on standard error, if that is a terminal; it counts bytes, because bundles differ in size.
-    fn progress(&self, found: &[FoundContainer<'_>]) -> ProgressBar {
-        if self.is_quiet {
-            return ProgressBar::hidden();
-        }
-        let bar = ProgressBar::new(found.iter().map(|container| container.bytes.len() as u64).sum());
-        match ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}") {
-            Ok(style) => bar.with_style(style).with_prefix(self.verb),
-            Err(_) => bar,
-        }
     }
 }
 
 impl<'a, T> HandledFile<'a, T> {
     /// The new bytes of the only container.
-    pub(crate) fn only(&self) -> Option<FileRope<'_>> {
+    pub fn only(&self) -> Option<FileRope<'_>> {
         match &self.done[..] {
             [handled] => handled.new.as_ref().map(|kept| self.whole(kept)),
             _ => None,
@@ -319,7 +322,7 @@ impl<'a, T> HandledFile<'a, T> {
     }
 
     /// Whether a container gets other bytes than it has.
-    pub(crate) fn is_changed(&self) -> bool {
+    pub fn is_changed(&self) -> bool {
         self.done.iter().any(|handled| {
             let new = handled.new.as_ref().map(|kept| self.whole(kept));
             new.is_some_and(|new| !is_same_content(&new, handled.found.bytes))
@@ -367,17 +370,4 @@ fn is_same_content(draft: &FileRope<'_>, old: &[u8]) -> bool {
         gap.iter().all(|byte| *byte == 0) && &old[at..end] == part
     });
     is_same && old[end..].iter().all(|byte| *byte == 0)
-}
-
-fn pick<'f, F, R>(found: &'f [F], results: &'f [R], next: &AtomicUsize) -> Option<(usize, &'f F, &'f R)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    Some((index, found.get(index)?, results.get(index)?))
-}
-
-fn collect<T>(slots: Vec<ResultSlot<'_, T>>) -> Result<Vec<ProcessedContainer<'_, T>>, Diagnostic> {
-    slots.into_iter().map(|slot| slot.into_inner().ok().flatten().ok_or_else(undone_container_error)?).collect()
-}
-
-fn undone_container_error() -> Diagnostic {
-    Diagnostic::error(codes::INTERNAL, "a thread left a container undone")
 }

@@ -3,38 +3,32 @@
 //!
 //! Invariant: the results are in the order of the containers, so the number of threads changes nothing.
 
-use crate::work::containers::run_on_threads;
-use crate::work::memory_budget;
+use crate::memory_budget;
 use hotswap_bundle::{FoundContainer, SIDE_BY_SIDE};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Reads a group: a result for each container.
-pub(crate) type ReadGroup<'s, T> = dyn Fn(&[&FoundContainer<'_>]) -> Vec<T> + Sync + 's;
+pub type ReadGroup<'s, T> = dyn Fn(&[&FoundContainer<'_>]) -> Vec<T> + Sync + 's;
 
 /// How containers are read.
-pub(crate) struct GroupReading {
-    pub(crate) threads: usize,
+pub struct GroupReading {
+    pub threads: usize,
     /// Bytes of the unpacked containers of a group, unless one container has more.
-    pub(crate) group_bytes: u64,
+    pub group_bytes: u64,
 }
 
 impl GroupReading {
     /// The result for each container.
-    pub(crate) fn read_all<T: Send>(&self, containers: &[&FoundContainer<'_>], read: &ReadGroup<'_, T>) -> Vec<T> {
+    pub fn read_all<T: Send>(&self, containers: &[&FoundContainer<'_>], read: &ReadGroup<'_, T>) -> Vec<T> {
         let groups = self.container_groups(containers);
-        let next = AtomicUsize::new(0);
-        let results = Mutex::new(Vec::with_capacity(containers.len()));
-        run_on_threads(self.threads.min(groups.len()), || {
-            while let Some(numbers) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let group: Vec<&FoundContainer> = numbers.iter().map(|number| containers[*number]).collect();
-                let taken = memory_budget::for_reading().take(unpacked_size(&group));
-                let read = read(&group);
-                drop(taken);
-                results.lock().unwrap_or_else(PoisonError::into_inner).extend(numbers.iter().zip(read));
-            }
+        let read = hotswap_files::on_threads(self.threads, groups.len(), |number| {
+            let group: Vec<&FoundContainer> = groups[number].iter().map(|number| containers[*number]).collect();
+            let taken = memory_budget::for_reading().take(unpacked_size(&group));
+            let read = read(&group);
+            drop(taken);
+            read
         });
-        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut results: Vec<_> =
+            groups.iter().zip(read).flat_map(|(numbers, results)| numbers.iter().copied().zip(results)).collect();
         results.sort_by_key(|(number, _)| *number);
         results.into_iter().map(|(_, result)| result).collect()
     }

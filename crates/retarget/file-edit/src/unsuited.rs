@@ -8,7 +8,6 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
-use crate::work::inventory;
 use hotswap_bundle::{ContainerForm, ContainerImage, EntryId, FoundContainer, ImageKind, OffloadKind, linked};
 use hotswap_code_object::CodeObject;
 use hotswap_pipeline::TargetResult;
@@ -16,13 +15,13 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
 /// The name of a requested target, and the outcome for it.
-pub(crate) type NamedResult = (String, TargetResult);
+pub type NamedResult = (String, TargetResult);
 
 /// The outcome for the targets in a container to which nothing can be added; empty where it lacks device code.
 ///
 /// # Errors
 /// The diagnostic of a damaged container.
-pub(crate) fn unsuited_results(
+pub fn unsuited_results(
     found: &FoundContainer<'_>,
     targets: &[String],
     file: &[u8],
@@ -46,19 +45,19 @@ fn unsuited_result(target: &str, form: ContainerForm, images: &[ContainerImage<'
 }
 
 /// Whether these are images of a linked program into which another section of it points.
-pub(crate) fn is_fixed(found: &FoundContainer<'_>, file: &[u8]) -> bool {
+pub fn is_fixed(found: &FoundContainer<'_>, file: &[u8]) -> bool {
     matches!(found.form, ContainerForm::OffloadBinary(_)) && linked::is_linked(file)
 }
 
 /// The refusal to change such images.
-pub(crate) fn fixed() -> Diagnostic {
+pub fn fixed_images_error() -> Diagnostic {
     let what = "the program's descriptor holds where each of its images begins and ends, so none can change";
     Diagnostic::error(codes::OPENMP_OFFLOAD, what)
         .advise("change the objects before the link, or compile the program again")
 }
 
 /// The error when no container of the file can be processed.
-pub(crate) fn nothing(containers: usize) -> Diagnostic {
+pub fn no_code_error(containers: usize) -> Diagnostic {
     let what = match containers {
         1 => "its one container holds no code for an AMD GPU".to_owned(),
         count => format!("none of its {count} containers holds code for an AMD GPU"),
@@ -88,7 +87,7 @@ fn is_amdgpu(id: &str) -> bool {
 }
 
 fn is_for(image: &ContainerImage<'_>, wanted: &str) -> bool {
-    let target = inventory::target(image).and_then(|target| target.parse::<TargetId>().ok());
+    let target = image_target(image).and_then(|target| target.parse::<TargetId>().ok());
     image.kind == ImageKind::CodeObject && target.is_some_and(|target| target.processor.name == wanted)
 }
 
@@ -140,7 +139,7 @@ struct KindTargets {
 fn list(images: &[ContainerImage<'_>]) -> String {
     let mut kinds: Vec<KindTargets> = Vec::new();
     for image in images {
-        let target = inventory::target(image).unwrap_or_else(|| "an unnamed target".to_owned());
+        let target = image_target(image).unwrap_or_else(|| "an unnamed target".to_owned());
         match kinds.iter_mut().find(|known| known.kind == image.kind) {
             Some(known) if known.targets.contains(&target) => {}
             Some(known) => known.targets.push(target),
@@ -149,4 +148,13 @@ fn list(images: &[ContainerImage<'_>]) -> String {
     }
     let kinds = kinds.iter().map(|known| format!("{} for {}", known.kind, known.targets.join(", ")));
     kinds.collect::<Vec<_>>().join("; ")
+}
+
+/// The target of an image: that of its entry's name, else that of its code.
+#[must_use]
+pub fn image_target(image: &ContainerImage<'_>) -> Option<String> {
+    match &image.id {
+        Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),
+        None => CodeObject::parse(&image.data).ok().map(|object| object.target_id().to_string()),
+    }
 }

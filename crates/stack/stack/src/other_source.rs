@@ -2,11 +2,11 @@
 //!
 //! Invariant: the best source comes first, in the order of the product's table, whatever the order of the files.
 
+use crate::plan::{Action, WantedTarget};
 use hotswap_files::InputFile;
 use hotswap_pipeline::{RetargetRequest, SourcePolicy};
 use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_stack::{Action, WantedTarget};
 use std::path::Path;
 
 /// A file that may take the place of an action's input.
@@ -16,7 +16,7 @@ struct OtherFile<'a> {
 }
 
 /// The files that may take the place of an action's input.
-pub(super) struct OtherFiles<'a> {
+pub(crate) struct OtherFiles<'a> {
     /// Each once, although several targets may be made from it.
     files: Vec<OtherFile<'a>>,
     pairs: Vec<RetargetPair>,
@@ -27,7 +27,7 @@ impl<'a> OtherFiles<'a> {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub(super) fn read(action: &'a Action, input: &[u8]) -> Result<Self, Diagnostic> {
+    pub(crate) fn read(action: &'a Action, input: &[u8]) -> Result<Self, Diagnostic> {
         let mut found = Self { files: Vec::new(), pairs: Vec::new() };
         for other in &action.others {
             if !found.files.iter().any(|known| known.path == other.input) {
@@ -44,12 +44,12 @@ impl<'a> OtherFiles<'a> {
         Ok(found)
     }
 
-    pub(super) fn code(&self) -> Vec<&[u8]> {
+    pub(crate) fn code_objects(&self) -> Vec<&[u8]> {
         self.files.iter().map(|file| &file.content[..]).collect()
     }
 
     /// The request with them as sources, after those that it has.
-    pub(super) fn request(&self, mut request: RetargetRequest) -> RetargetRequest {
+    pub(crate) fn add_to_request(&self, mut request: RetargetRequest) -> RetargetRequest {
         if let SourcePolicy::Only(pairs) = &mut request.sources {
             pairs.extend(self.pairs.iter().cloned());
         }
@@ -58,7 +58,7 @@ impl<'a> OtherFiles<'a> {
 }
 
 /// The remark that a target was made from another source than the one that its row names.
-pub(super) fn remark(row: &WantedTarget, source: &str) -> Diagnostic {
+pub(crate) fn other_source_warning(row: &WantedTarget, source: &str) -> Diagnostic {
     let what = format!(
         "code for {} was made from that for {source}, because that for {} fails a check",
         row.target, row.source

@@ -12,13 +12,13 @@ const FOR_CHANGES: u64 = 144 << 20;
 const FOR_READING: RangeInclusive<u64> = (576 << 20)..=(3 << 29);
 
 /// The budget of this process for changes: several files may be changed at once.
-pub(crate) fn shared() -> &'static MemoryBudget {
+pub fn shared() -> &'static MemoryBudget {
     static SHARED: MemoryBudget = MemoryBudget::new(FOR_CHANGES);
     &SHARED
 }
 
 /// The budget of this process for unpacked containers that are only read.
-pub(crate) fn for_reading() -> &'static MemoryBudget {
+pub fn for_reading() -> &'static MemoryBudget {
     static FOR_READING_BUDGET: OnceLock<MemoryBudget> = OnceLock::new();
     FOR_READING_BUDGET.get_or_init(|| {
         let share = hotswap_files::machine_memory() / 8;
@@ -28,14 +28,14 @@ pub(crate) fn for_reading() -> &'static MemoryBudget {
 
 /// The bytes that threads may use together, and those that they use.
 #[derive(Debug)]
-pub(crate) struct MemoryBudget {
+pub struct MemoryBudget {
     bytes: u64,
     taken: Mutex<u64>,
     given_back: Condvar,
 }
 
 /// Releases its bytes when it is dropped.
-pub(crate) struct MemoryReservation<'r>(&'r MemoryBudget, u64);
+pub struct MemoryReservation<'r>(&'r MemoryBudget, u64);
 
 impl MemoryBudget {
     const fn new(bytes: u64) -> Self {
@@ -43,12 +43,12 @@ impl MemoryBudget {
     }
 
     /// The part of each of some threads.
-    pub(crate) fn share_of(&self, threads: usize) -> u64 {
+    pub fn share_of(&self, threads: usize) -> u64 {
         self.bytes / threads.max(1) as u64
     }
 
     /// Waits until that many bytes are available.
-    pub(crate) fn take(&self, bytes: u64) -> MemoryReservation<'_> {
+    pub fn take(&self, bytes: u64) -> MemoryReservation<'_> {
         let bytes = bytes.min(self.bytes);
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = self

@@ -5,7 +5,7 @@
 //!
 //! Absent on purpose: whether the plans of manifests were carried out: code may be removed on purpose.
 
-use crate::work::container_groups::GroupReading;
+use crate::container_groups::GroupReading;
 use hotswap_bundle::{FoundContainer, STREAMED_FROM};
 use hotswap_files::{InputFile, Placement};
 use hotswap_load_model::acceptance::{self, ContainerJudgement};
@@ -20,7 +20,7 @@ const UNPACKED_TOGETHER: u64 = 40 << 20;
 ///
 /// # Errors
 /// The first fault: [`codes::MALFORMED`] where the input has it, too, else [`codes::VERIFY_FAILED`].
-pub(crate) fn check_new_file(input: &[u8], new: &InputFile, threads: usize) -> Result<(), Diagnostic> {
+pub fn check_new_file(input: &[u8], new: &InputFile, threads: usize) -> Result<(), Diagnostic> {
     let faults = faults(new, Some(new), threads);
     let Some(first) = faults.into_iter().next() else { return Ok(()) };
     let is_input_fault = self::faults(input, None, threads).iter().any(|fault| is_same(fault, &first));
@@ -34,7 +34,10 @@ pub(crate) fn check_new_file(input: &[u8], new: &InputFile, threads: usize) -> R
 }
 
 /// As [`check_new_file`], for bytes in memory that are made anew.
-pub(crate) fn check_new_bytes(input: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
+///
+/// # Errors
+/// As [`check_new_file`].
+pub fn check_new_bytes(input: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
     let Some(first) = faults(new, None, 1).into_iter().next() else { return Ok(()) };
     if faults(input, None, 1).iter().any(|fault| fault.what == first.what) {
         return Err(first);
@@ -43,7 +46,10 @@ pub(crate) fn check_new_bytes(input: &[u8], new: &[u8]) -> Result<(), Diagnostic
 }
 
 /// As [`check_new_bytes`], for a change that adds a note and nothing that HIP loads: faults of the input stay as they are.
-pub(crate) fn check_adds_no_fault(input: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
+///
+/// # Errors
+/// [`codes::VERIFY_FAILED`] for the first new fault.
+pub fn check_adds_no_fault(input: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
     let known = faults(input, None, 1);
     match faults(new, None, 1).into_iter().find(|fault: &Diagnostic| known.iter().all(|one| one.what != fault.what)) {
         Some(first) => Err(Diagnostic { code: codes::VERIFY_FAILED, advice: None, ..first }),
@@ -55,11 +61,7 @@ pub(crate) fn check_adds_no_fault(input: &[u8], new: &[u8]) -> Result<(), Diagno
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`]; [`codes::USAGE`] where another file is to be written in place.
-pub(crate) fn warn_of_other_names(
-    file: &Path,
-    output: &Path,
-    placement: Placement,
-) -> Result<Option<Diagnostic>, Diagnostic> {
+pub fn warn_of_other_names(file: &Path, output: &Path, placement: Placement) -> Result<Option<Diagnostic>, Diagnostic> {
     if placement == Placement::SameInode {
         let is_same = hotswap_files::is_same_place(file, output)?;
         let what = "--in-place writes into the file that is read, and -o names another one";
@@ -112,7 +114,7 @@ fn judge_group(group: &[&FoundContainer<'_>], mapped: Option<&InputFile>) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::work::containers::{ContainerResult, FileJob, READ};
+    use crate::{ContainerResult, FileJob, NoProgress, READ};
     use hotswap_bundle::{Bundle, FileRope};
     use std::fs;
 
@@ -125,7 +127,7 @@ mod tests {
         bundle.to_bytes().unwrap().into_owned()
     }
 
-    /// All commands that change containers write by [`Job::write_with`], merge and split, too.
+    /// All commands that change containers write by [`FileJob::write_with`], merge and split, too.
     #[test]
     fn a_writer_that_makes_a_bad_file_is_noticed_before_the_file_has_a_name() {
         let directory = tempfile::tempdir().unwrap();
@@ -140,15 +142,14 @@ mod tests {
                 output: &output,
                 placement: Placement::NewFile,
                 threads: 1,
-                verb: "plant",
                 quarters: READ,
                 streams: false,
-                is_quiet: true,
+                progress: &NoProgress,
             };
             let step = |_: usize, _: &FoundContainer<'_>| {
                 Ok(ContainerResult { new: Some(FileRope::from(bundle(content))), expected: None, said: () })
             };
-            let written = job.write(&job.work(job.containers().unwrap(), &step).unwrap());
+            let written = job.write(&job.process(job.containers().unwrap(), &step).unwrap());
             assert_eq!(output.exists(), is_good);
             match written {
                 Ok(_) => assert!(is_good),

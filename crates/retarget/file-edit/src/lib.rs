@@ -1,0 +1,25 @@
+//! The containers of a file are changed, and the file is written anew: what all commands and the served trees share.
+//!
+//! | step | module |
+//! | --- | --- |
+//! | change | `file_job`: a function for each container, in threads; `memory_budget`: what they may have in memory together |
+//! | refuse | [`unsuited`]: containers to which no target is added, and the reason |
+//! | read | [`container_groups`]: containers that are only read, several together |
+//! | judge | [`new_file`]: a file that HIP or `hotswap verify` would reject gets no name |
+//!
+//! Invariants: the number of threads changes neither results nor bytes. A new file is read again before it gets its name.
+//!
+//! Absent on purpose: what is changed in a container, which callers bring as a function; progress on a terminal, of which
+//! callers hear through [`EditProgress`].
+
+pub mod container_groups;
+mod file_job;
+pub mod memory_budget;
+pub mod new_file;
+pub mod unsuited;
+
+pub use file_job::{
+    BeforeNamed, ContainerResult, EditProgress, FileJob, HandledFile, MAPPED, NoProgress, PACKED, ProcessedContainer,
+    READ, WrittenFile, host_part, thread_count,
+};
+pub use unsuited::NamedResult;
