@@ -11,7 +11,7 @@
 //! Absent on purpose: whether the target was also compiled, and changing code (`hotswap-pipeline`).
 
 use crate::child;
-use crate::linker::Linker;
+use crate::linker::{LinkOutput, Linker};
 use crate::words::response_file;
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::{Strategy, find_pair};
@@ -66,8 +66,20 @@ fn is_rewritten_pair(pair: &ChangedPair) -> bool {
     find_pair(pair.source, pair.target).is_some_and(|pair| pair.strategy == Strategy::Rewrite)
 }
 
-/// Runs the compiler's link and obtains the companion; returns the exit code of the first.
-pub(crate) fn link(linker: &Linker<'_>, wanted: &[ChangedPair]) -> Result<(u8, CompanionData), Diagnostic> {
+/// A link that has ended.
+pub(crate) struct FinishedLink<'l> {
+    /// That of the compiler's own link.
+    pub(crate) exit_code: u8,
+    /// Its output, where that was read already.
+    pub(crate) output: Option<LinkOutput<'l>>,
+    pub(crate) companion: CompanionData,
+}
+
+/// Runs the compiler's link and obtains the companion.
+pub(crate) fn link_with_companion<'l>(
+    linker: &Linker<'l>,
+    wanted: &[ChangedPair],
+) -> Result<FinishedLink<'l>, Diagnostic> {
     let directory = ScratchDirectory::temporary("hotswap-link.")?;
     let inputs = Inputs::of(linker)?;
     let second = ExtraLink { linker, inputs: &inputs, directory: directory.path() };
@@ -86,9 +98,12 @@ pub(crate) fn link(linker: &Linker<'_>, wanted: &[ChangedPair]) -> Result<(u8, C
         let (recompiled, relocated) = if code == 0 { (recompiled, relocated) } else { (None, None) };
         let recompiled = recompiled.and_then(|task| task.finish().unwrap_or_else(|_| Some(lost_attempt())));
         let relocated = relocated.map(|task| task.finish().unwrap_or_else(|_| lost_attempt()));
-        let companion =
-            if code == 0 { second.choose(wanted, saves, recompiled, relocated)? } else { CompanionData::default() };
-        Ok((code, companion))
+        if code != 0 {
+            return Ok(FinishedLink { exit_code: code, output: None, companion: CompanionData::default() });
+        }
+        let output = LinkOutput::open(linker.output)?;
+        let companion = second.choose(&output, wanted, saves, recompiled, relocated)?;
+        Ok(FinishedLink { exit_code: code, output: Some(output), companion })
     })
 }
 
@@ -204,14 +219,15 @@ impl ExtraLink<'_> {
     /// The best companion for the code object that the first link has made.
     fn choose(
         &self,
+        output: &LinkOutput<'_>,
         wanted: &[ChangedPair],
         saved: bool,
         recompiled: Option<LinkAttempt>,
         relocated: Option<LinkAttempt>,
     ) -> Result<CompanionData, Diagnostic> {
         let mut companion = CompanionData::default();
-        let made = hotswap_files::open_input(self.linker.output)?;
-        let object = CodeObject::parse(&made).map_err(|error| error.in_file(self.linker.output))?;
+        let made = &output.bytes;
+        let object = CodeObject::parse(made).map_err(|error| error.in_file(output.path))?;
         let own = object.target_id();
         let Some(ChangedPair { target: processor, .. }) = wanted.iter().find(|pair| pair.source == own.processor)
         else {
@@ -219,17 +235,17 @@ impl ExtraLink<'_> {
         };
         let target = TargetId { processor, ..own };
         if let Some(tried) = recompiled {
-            companion.take("recompiled", tried.and_then(|one| accept_stand_in(one, &made, &target)));
+            companion.take("recompiled", tried.and_then(|one| accept_stand_in(one, made, &target)));
         }
         if let Some(tried) = relocated.filter(|_| companion.bytes.is_none()) {
-            companion.take("relocations", tried.and_then(|one| accept_same_code(one, &made)));
+            companion.take("relocations", tried.and_then(|one| accept_same_code(one, made)));
             return Ok(companion);
         }
         // The output of LTO may link differently from its bitcode where archives are involved; then LTO runs again.
         let ways = [Some(Lto::Saved).filter(|_| saved), Some(Lto::Again)];
         for lto in ways.into_iter().flatten() {
             if companion.bytes.is_none() {
-                companion.take("relocations", self.with_relocations(lto).and_then(|one| accept_same_code(one, &made)));
+                companion.take("relocations", self.with_relocations(lto).and_then(|one| accept_same_code(one, made)));
             }
         }
         Ok(companion)

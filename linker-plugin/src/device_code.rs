@@ -7,7 +7,7 @@
 //! Absent on purpose: the numbers (`hotswap-device-link`), the table (`hotswap-device-symbols`).
 
 use crate::companion::CompanionData;
-use crate::linker::{LinkedFile, Linker, input_files};
+use crate::linker::{LinkOutput, LinkedFile, Linker, input_files};
 use crate::message::say;
 use crate::{exchange, trace};
 use hotswap_device_link::{DynamicStack, LinkInput, LinkReport, StackRules, check_link, raise_kernels};
@@ -15,29 +15,36 @@ use hotswap_device_symbols::note;
 use hotswap_plan::{DeviceLinkAction, Plan, Policy};
 use hotswap_report::{Diagnostic, Severity};
 use serde_json::json;
-use std::path::Path;
 
 /// Checks and changes the output of a successful link as the plan requests it.
 ///
 /// # Errors
 /// Under the policy `error`: kernels that have too little, objects that do not fit each other. Numbers that
 /// cannot be raised, and defects.
-pub(crate) fn finish(linker: &Linker<'_>, plan: &Plan, companion: &mut CompanionData) -> Result<(), Diagnostic> {
-    exchange::check(plan, linker.line, linker.output).map_err(|error| error.in_file(linker.output))?;
-    budgets(linker, plan, companion).map_err(|error| error.in_file(linker.output))?;
+pub(crate) fn finish_device_code(
+    linker: &Linker<'_>,
+    plan: &Plan,
+    output: &mut LinkOutput<'_>,
+    companion: &mut CompanionData,
+) -> Result<(), Diagnostic> {
+    exchange::check_exchange(plan, linker.line, &output.bytes).map_err(|error| error.in_file(output.path))?;
+    check_budgets(linker, plan, output, companion).map_err(|error| error.in_file(linker.output))?;
     // Exports are in the table.
     if !plan.device_symbols && plan.device_exports.is_empty() {
         return Ok(());
     }
-    let (made, table) = {
-        let bytes = hotswap_files::open_input(linker.output)?;
-        note::with_exports(&bytes, &plan.device_exports).map_err(|error| error.in_file(linker.output))?
-    };
-    hotswap_files::replace_like(linker.output, &made, linker.output)?;
+    let (made, table) =
+        note::with_exports(&output.bytes, &plan.device_exports).map_err(|error| error.in_file(output.path))?;
+    output.replace(&made)?;
     trace::step(linker.context, "device-symbols", linker.output, json!({"functions": table.functions.len()}))
 }
 
-fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut CompanionData) -> Result<(), Diagnostic> {
+fn check_budgets(
+    linker: &Linker<'_>,
+    plan: &Plan,
+    output: &mut LinkOutput<'_>,
+    companion: &mut CompanionData,
+) -> Result<(), Diagnostic> {
     if plan.device_link == DeviceLinkAction::Off {
         return Ok(());
     }
@@ -53,14 +60,16 @@ fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut CompanionData) -> R
         dynamic: if is_fix { DynamicStack::AsStated } else { DynamicStack::OfHip },
         unbounded: plan.device_link_stack.map(u64::from),
     };
-    let report = check_link(&hotswap_files::open_input(linker.output)?, &inputs, rules)?;
+    let report = check_link(&output.bytes, &inputs, rules)?;
     // Calls through pointers: the compiler has counted the functions that it has seen, and it has seen all of them.
     let is_seen_whole = inputs.len() < 2 && plan.device_imports.is_empty();
     let told = json!({"kernels": report.kernels, "short": report.short.len(), "open": report.open.len(), "mixes": report.mixes.len()});
     trace::step(linker.context, "device-budgets", linker.output, told)?;
     let is_raised = is_fix && !report.short.is_empty();
     if is_raised {
-        raise(linker.output, &report)?;
+        // Replaced by one with raised numbers.
+        let made = raise_kernels(&output.bytes, &report)?;
+        output.replace(&made)?;
         if let Some(bytes) = &mut companion.bytes {
             *bytes = raise_kernels(bytes, &report)?;
         }
@@ -73,12 +82,6 @@ fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut CompanionData) -> R
         ..report
     };
     refuse(plan, told.problems())
-}
-
-/// Replaces the output by one with raised numbers.
-fn raise(output: &Path, report: &LinkReport) -> Result<(), Diagnostic> {
-    let made = raise_kernels(&hotswap_files::open_input(output)?, report)?;
-    hotswap_files::replace_like(output, &made, output)
 }
 
 /// The problems under the plan's policy; warnings stay warnings.

@@ -5,10 +5,10 @@
 //! added one step later ([`crate::fat_binary`]), where all code objects of a bundle are known: only there is it visible
 //! that a target was also compiled.
 
-use crate::companion::{self, CompanionData};
+use crate::companion::{self, CompanionData, FinishedLink};
 use crate::context::CallContext;
 use crate::exchange::LinkExchange;
-use crate::linker::Linker;
+use crate::linker::{LinkOutput, Linker};
 use crate::message::say;
 use crate::tool::Tool;
 use crate::words::CommandLine;
@@ -57,23 +57,39 @@ pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagno
     let line = CommandLine::new(&args)?.without(exchange.left_out.clone());
     let linker = Linker { context, line: &line, real: &real, output: &output };
     let wanted = if links(&line) && !context.bare_output { companion::wanted(&plan) } else { Vec::new() };
-    let (code, mut companion) = if wanted.is_empty() {
-        (linker.link(None)?, CompanionData::default())
-    } else {
-        companion::link(&linker, &wanted)?
-    };
-    match code {
-        0 if links(&line) && is_empty_link(&hotswap_files::open_input(&output)?) => {
-            trace::step(context, "keep", &output, json!({"why": "the link has no input"})).map(|()| 0)
-        }
-        0 => {
-            if links(&line) {
-                device_code::finish(&linker, &plan, &mut companion)?;
-            }
-            check(context, &plan, &line, &output, companion).map(|()| 0)
-        }
-        failed => Ok(failed),
+    let finished =
+        if wanted.is_empty() { plain_link(&linker)? } else { companion::link_with_companion(&linker, &wanted)? };
+    match finished {
+        FinishedLink { exit_code: 0, output, companion } => finish_link(&linker, &plan, output, companion).map(|()| 0),
+        failed => Ok(failed.exit_code),
     }
+}
+
+/// The compiler's link alone.
+fn plain_link<'l>(linker: &Linker<'l>) -> Result<FinishedLink<'l>, Diagnostic> {
+    Ok(FinishedLink { exit_code: linker.link(None)?, output: None, companion: CompanionData::default() })
+}
+
+/// The steps after a successful link.
+fn finish_link<'l>(
+    linker: &Linker<'l>,
+    plan: &Plan,
+    read: Option<LinkOutput<'l>>,
+    mut companion: CompanionData,
+) -> Result<(), Diagnostic> {
+    let Linker { context, line, output: path, .. } = *linker;
+    if line.has(&["-r", "--relocatable"]) {
+        return trace::step(context, "keep", path, json!({"why": "relocatable output"}));
+    }
+    if line.has(NO_LINK) {
+        return trace::step(context, "pass-through", path, json!({"why": "stops before the link"}));
+    }
+    let mut output = read.map_or_else(|| LinkOutput::open(path), Ok)?;
+    if is_empty_link(&output.bytes) {
+        return trace::step(context, "keep", path, json!({"why": "the link has no input"}));
+    }
+    device_code::finish_device_code(linker, plan, &mut output, &mut companion)?;
+    check_against_plan(context, plan, &output, companion)
 }
 
 /// Whether the output is a code object. `--save-temps` of clang 24 runs the linker a second time, in parallel with the
@@ -93,28 +109,22 @@ pub(crate) fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
     }
 }
 
-fn check(
+/// Whether the plan can be carried out with this code object; its companion is appended.
+fn check_against_plan(
     context: &CallContext,
     plan: &Plan,
-    line: &CommandLine,
-    output: &Path,
+    linked: &LinkOutput<'_>,
     companion: CompanionData,
 ) -> Result<(), Diagnostic> {
-    if line.has(&["-r", "--relocatable"]) {
-        return trace::step(context, "keep", output, json!({"why": "relocatable output"}));
-    }
-    if line.has(NO_LINK) {
-        return trace::step(context, "pass-through", output, json!({"why": "stops before the link"}));
-    }
-    let bytes = hotswap_files::open_input(output)?;
-    let object = CodeObject::parse(&bytes).map_err(|error| error.in_file(output))?;
+    let output = linked.path;
+    let object = CodeObject::parse(&linked.bytes).map_err(|error| error.in_file(output))?;
     let target = object.target_id();
     let wanted = wanted_from(plan, &target).map_err(|error| error.in_file(output))?;
     if context.bare_output && !wanted.is_empty() {
         no_place(plan, output, &target, &wanted)?;
     }
     if let Some(companion) = &companion.bytes {
-        append(output, bytes.len(), companion)
+        append(output, linked.bytes.len(), companion)
             .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(output))?;
     }
     let told = json!({"target": target.to_string(), "derives": wanted, "beside": companion.kind, "attempts": companion.failed});

@@ -86,14 +86,13 @@ fn not_exported_error(what: &str) -> Diagnostic {
 ///
 /// # Errors
 /// `NOT_EXPORTED` with the name.
-pub(crate) fn check(plan: &Plan, line: &CommandLine<'_>, output: &Path) -> Result<(), Diagnostic> {
+pub(crate) fn check_exchange(plan: &Plan, line: &CommandLine<'_>, linked: &[u8]) -> Result<(), Diagnostic> {
     if plan.device_exports.is_empty() && plan.device_imports.is_empty() {
         return Ok(());
     }
-    let linked = hotswap_files::open_input(output)?;
-    check_exports(&linked, &plan.device_exports)?;
+    check_exports(linked, &plan.device_exports)?;
     if plan.device_imports.is_empty() {
         return Ok(());
     }
-    check_imports(&linked, &plan.device_imports, line.leaves_out(NO_UNDEFINED))
+    check_imports(linked, &plan.device_imports, line.leaves_out(NO_UNDEFINED))
 }

@@ -1,4 +1,4 @@
-//! The compiler's device link, which a companion repeats with one more argument, and its inputs.
+//! The compiler's device link, which a companion repeats with one more argument, its inputs and its output.
 
 use crate::child;
 use crate::context::CallContext;
@@ -23,6 +23,25 @@ impl Linker<'_> {
         let mut stripped = self.line.stripped()?;
         stripped.words.extend(more);
         child::run(self.context, self.real, &stripped.words)
+    }
+}
+
+/// The file that a link has made: read once, and again only where a step has replaced it.
+pub(crate) struct LinkOutput<'l> {
+    pub(crate) path: &'l Path,
+    pub(crate) bytes: InputFile,
+}
+
+impl<'l> LinkOutput<'l> {
+    pub(crate) fn open(path: &'l Path) -> Result<Self, Diagnostic> {
+        Ok(Self { path, bytes: hotswap_files::open_input(path)? })
+    }
+
+    /// Replaces the file in one step.
+    pub(crate) fn replace(&mut self, made: &[u8]) -> Result<(), Diagnostic> {
+        hotswap_files::replace_like(self.path, made, self.path)?;
+        self.bytes = hotswap_files::open_input(self.path)?;
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 //! | look | [`read_tree`]: the files below the roots; `stock`: the targets of the code in them |
 //! | plan | `request`; `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
 //! | write | `tensile`: indices for other names; [`serve`]: the actions, by the functions of `hotswap retarget` (`maker`, `other_source`); [`manifest`]: what was written, and from what; [`environment`] |
-//! | apart | [`made`]: one output without the tree, on any machine, and its record by which a run takes it (`made_outputs`) |
+//! | apart | `single_output`: one output without the tree, on any machine; [`made`]: its record, by which a run takes it (`made_outputs`) |
 //! | packages | [`package_names`]: the names of a package's libraries, which are installed beside those of others |
 //! | use | `use_check`: what the GPUs get from the tree, compared with the original |
 //! | later | [`check`]: what is stale; [`undo`]: removes what was written |
@@ -36,6 +36,7 @@ pub mod plan;
 mod refusals;
 mod request;
 pub mod serve;
+mod single_output;
 mod source;
 mod stock;
 mod tensile;
@@ -49,4 +50,5 @@ pub use plan::{
     Action, DataDirectory, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRequest, TreePlan, WantedTarget,
 };
 pub use serve::{Served, ServedLibrary, serve_tree};
+pub use single_output::make_single_output;
 pub use stock::{Stock, targets_of};
