@@ -162,8 +162,8 @@ fn content_of(path: &Path) -> Result<String, Diagnostic> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let content = hotswap_files::open_input(path)?;
     Ok(match build_id(&content) {
-        Some(build_id) => format!("{name} {} {}", content.len(), digits(&build_id)),
-        None => format!("{name} {}", digits(&Sha256::digest(&content[..]))),
+        Some(build_id) => format!("{name} {} {}", content.len(), hotswap_report::hex_digits(&build_id)),
+        None => format!("{name} {}", hotswap_report::hex_digits(&Sha256::digest(&content[..]))),
     })
 }
 
@@ -184,13 +184,6 @@ fn needed_libraries(content: &[u8]) -> Option<Vec<String>> {
     let needed = entries.iter().filter(|entry| entry.tag32(endian) == Some(DT_NEEDED));
     let names = needed.filter_map(|entry| strings.get(entry.val32(endian)?).ok());
     Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
-}
-
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use hotswap_files::{Untrusted, own_directory};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -183,7 +182,7 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
 }
 
 fn unwritten_error(path: &Path, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
+    Diagnostic::cannot_write(path, error)
 }
 
 /// A file name for a text of any length.
@@ -193,11 +192,7 @@ pub fn name_for(text: &str) -> String {
 
 /// The first half of a SHA-256, as hexadecimal digits.
 pub fn hash(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().take(16).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hotswap_report::hex_digits(&Sha256::digest(bytes)[..16])
 }
 
 #[cfg(test)]

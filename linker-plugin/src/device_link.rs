@@ -124,8 +124,7 @@ fn check_against_plan(
         no_place(plan, output, &target, &wanted)?;
     }
     if let Some(companion) = &companion.bytes {
-        append(output, linked.bytes.len(), companion)
-            .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(output))?;
+        append(output, linked.bytes.len(), companion).map_err(|error| Diagnostic::cannot_write(output, error))?;
     }
     let told = json!({"target": target.to_string(), "derives": wanted, "beside": companion.kind, "attempts": companion.failed});
     trace::step(context, "device-link", output, told)

@@ -84,7 +84,7 @@ fn own_host_linker() -> Result<PathBuf, Diagnostic> {
     match path.try_exists() {
         Ok(true) => Ok(path),
         Ok(false) => Err(Diagnostic::error(codes::NO_INSTALL, "no such file").in_file(path)),
-        Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)),
+        Err(error) => Err(Diagnostic::cannot_read(path, error)),
     }
 }
 

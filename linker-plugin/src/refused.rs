@@ -8,7 +8,7 @@ use crate::context::CallContext;
 use crate::message::say;
 use hotswap_pipeline::TargetRefusal;
 use hotswap_plan::{TextFinding, TextFindings};
-use hotswap_report::{Diagnostic, SourceText, codes};
+use hotswap_report::{Diagnostic, SourceText};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -20,8 +20,7 @@ use std::path::Path;
 pub(crate) fn report(context: &CallContext, refused: &[TargetRefusal], output: &Path) -> Result<(), Diagnostic> {
     let Some((last, others)) = refused.split_last() else { return Ok(()) };
     if let Some(file) = &context.refused {
-        append(file, &findings(refused))
-            .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(file))?;
+        append(file, &findings(refused)).map_err(|error| Diagnostic::cannot_write(file, error))?;
     }
     others.iter().for_each(|refusal| say(refusal.why.clone().in_file(output)));
     Err(last.why.clone().in_file(output))

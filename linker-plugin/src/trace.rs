@@ -1,7 +1,7 @@
 //! With `HOTSWAP_TRACE=FILE` one JSON line for each step, for tests and for curious users.
 
 use crate::context::CallContext;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::Diagnostic;
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -30,5 +30,5 @@ pub(crate) fn step(context: &CallContext, event: &str, output: &Path, more: Valu
         .create(true)
         .open(file)
         .and_then(|mut trace| trace.write_all(text.as_bytes()))
-        .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(file))
+        .map_err(|error| Diagnostic::cannot_write(file, error))
 }

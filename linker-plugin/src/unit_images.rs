@@ -123,7 +123,7 @@ fn unreadable(image: &UnitImage) -> Diagnostic {
 }
 
 fn cannot_write(error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file("a file in memory")
+    Diagnostic::cannot_write("a file in memory", error)
 }
 
 fn lacks_source(image: &UnitImage) -> Diagnostic {

@@ -189,8 +189,7 @@ impl<'a> CommandLine<'a> {
 impl Stripped {
     /// The name by which the child reads a file that it inherits.
     fn keep(&mut self, file: std::io::Result<File>) -> Result<OsString, Diagnostic> {
-        let file = file
-            .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file("a file in memory"))?;
+        let file = file.map_err(|error| Diagnostic::cannot_write("a file in memory", error))?;
         let name = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
         self._files.push(file);
         Ok(name)

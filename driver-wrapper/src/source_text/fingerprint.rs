@@ -17,7 +17,6 @@ use hotswap_report::Diagnostic;
 use hotswap_targets::Processor;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 /// The texts of the GPUs, as far as others must see them.
 #[derive(Debug, Default)]
@@ -122,11 +121,7 @@ impl TextFingerprints {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(&text);
         }
-        let mut digits = String::new();
-        for byte in hash.finalize().iter().take(16) {
-            let _ = write!(digits, "{byte:02x}");
-        }
-        self.hashes.insert(ids, digits);
+        self.hashes.insert(ids, hotswap_report::hex_digits(&hash.finalize()[..16]));
     }
 }
 

@@ -132,7 +132,7 @@ pub(crate) fn directory_refusal(directory: &Path) -> Option<Diagnostic> {
 }
 
 fn inode_write_error(error: &io::Error, path: &Path) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
+    Diagnostic::cannot_write(path, error)
 }
 
 impl ReplacedInode {

@@ -131,7 +131,7 @@ pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Diagnostic {
         return found
             .advise("name the files in it; `hotswap retarget DIRECTORY --list-actions` prints a command for each");
     }
-    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
+    Diagnostic::cannot_read(path, error)
 }
 
 /// As [`open`], where `-` is standard input. Input redirected from the start of a regular file is not copied either.
@@ -143,7 +143,7 @@ pub fn open_or_stdin(path: &Path) -> Result<InputFile, Diagnostic> {
         return open_input(path);
     }
     let input = stdin_file().and_then(read_or_map);
-    input.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file("standard input"))
+    input.map_err(|error| Diagnostic::cannot_read("standard input", error))
 }
 
 /// Whether the path of a command denotes standard input.

@@ -3,7 +3,7 @@
 //!
 //! Absent on purpose: caches, where a failed read costs only time.
 
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::Diagnostic;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub fn is_absent(error: &io::Error) -> bool {
 
 /// The error for a file that could not be read.
 pub fn unread_file(path: &Path, error: &io::Error) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
+    Diagnostic::cannot_read(path, error)
 }
 
 fn unless_absent<T>(path: &Path, found: io::Result<T>) -> Result<Option<T>, Diagnostic> {
@@ -90,6 +90,7 @@ pub fn open_regular(path: &Path) -> Result<Option<File>, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hotswap_report::codes;
 
     #[test]
     fn a_file_is_there_or_not_there_or_unread() {

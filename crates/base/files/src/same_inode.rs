@@ -33,7 +33,7 @@ pub fn check_finished(path: &Path) -> Result<(), Diagnostic> {
     let content = content_path(path);
     match fs::symlink_metadata(&content) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
-        Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&content)),
+        Err(error) => Err(Diagnostic::cannot_read(&content, error)),
         Ok(_) => {
             let what = format!("the complete new content is {}", content.display());
             Err(Diagnostic::error(codes::UNFINISHED_WRITE, what).in_file(path))

@@ -6,7 +6,7 @@
 //! directory of another user, a link or anything else of that name is left alone, and so is everything on a file system
 //! without locks. A directory that cannot be locked has a name that is not looked for.
 
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::Diagnostic;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
 use std::fs::{self, File};
 use std::io;
@@ -39,7 +39,7 @@ impl ScratchDirectory {
         // Other processes that begin at the same moment may take a new directory for an abandoned one, each time anew.
         let made = (0..ATTEMPTS).find_map(|_| make_locked(parent, prefix).transpose());
         let made = made.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()));
-        made.map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(parent))
+        made.map_err(|error| Diagnostic::cannot_write(parent, error))
     }
 
     /// Makes one in the directory for temporary files.

@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 /// # Errors
 /// [`codes::CANNOT_READ`] with the file and the operating system's error.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Diagnostic> {
-    fs::read(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+    fs::read(path).map_err(|error| Diagnostic::cannot_read(path, error))
 }
 
 /// Replaces the content of `path` by `bytes` in one step, keeping everything else that an existing file carries (`inode`).
@@ -48,7 +48,7 @@ pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagn
 fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
     let meta =
         if input::is_stdin(model) { input::stdin_file().and_then(|file| file.metadata()) } else { fs::metadata(model) };
-    let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
+    let meta = meta.map_err(|error| Diagnostic::cannot_read(model, error))?;
     Ok(if meta.is_file() { meta.mode() & 0o777 & !umask() } else { 0o666 & !umask() })
 }
 
@@ -158,7 +158,7 @@ fn replace_filled(
 fn refused_write(path: &Path, target: &Path, error: &io::Error) -> Diagnostic {
     let is_forbidden = error.kind() == io::ErrorKind::PermissionDenied;
     let by_flag = is_forbidden.then(|| directory_refusal(directory_of(target))).flatten();
-    by_flag.map_or_else(|| cannot_write(path, error), |refusal| refusal.in_file(path))
+    by_flag.map_or_else(|| Diagnostic::cannot_write(path, error), |refusal| refusal.in_file(path))
 }
 
 /// A link is followed, so that its target is replaced and not the link; a dangling link is replaced. A link that another user
@@ -176,15 +176,15 @@ pub(crate) fn resolve_link(path: &Path) -> Result<PathBuf, Diagnostic> {
                 return Err(refused.advise("name the file that is meant, or remove the link"));
             }
             Ok(meta) if meta.is_symlink() => {
-                let next = fs::read_link(&target).map_err(|error| cannot_write(path, &error))?;
+                let next = fs::read_link(&target).map_err(|error| Diagnostic::cannot_write(path, &error))?;
                 target = directory_of(&target).join(next);
             }
             Ok(_) => return Ok(target),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
-            Err(error) => return Err(cannot_write(path, &error)),
+            Err(error) => return Err(Diagnostic::cannot_write(path, &error)),
         }
     }
-    Err(cannot_write(path, &rustix::io::Errno::LOOP.into()))
+    Err(Diagnostic::cannot_write(path, std::io::Error::from(rustix::io::Errno::LOOP)))
 }
 
 /// The rule by which the kernel follows no link where `fs.protected_symlinks` is set (`man 5 proc`). It does not see that the
@@ -192,7 +192,7 @@ pub(crate) fn resolve_link(path: &Path) -> Result<PathBuf, Diagnostic> {
 fn is_planted(link: &Metadata, path: &Path) -> Result<bool, Diagnostic> {
     const STICKY_FOR_ALL: u32 = 0o1002;
     let directory = directory_of(path);
-    let directory = fs::metadata(directory).map_err(|error| cannot_write(directory, &error))?;
+    let directory = fs::metadata(directory).map_err(|error| Diagnostic::cannot_write(directory, &error))?;
     let is_open = directory.mode() & STICKY_FOR_ALL == STICKY_FOR_ALL;
     Ok(is_open && ![directory.uid(), process::geteuid().as_raw()].contains(&link.uid()))
 }
@@ -218,10 +218,6 @@ fn umask_by_call() -> u32 {
     let mask = process::umask(Mode::RWXG | Mode::RWXO);
     process::umask(mask);
     mask.as_raw_mode()
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
 fn write_beside(target: &Path, access: &InodeState, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {

@@ -27,8 +27,7 @@ pub fn save_plan(plan: &Plan, directory: &Path) -> Result<PathBuf, Diagnostic> {
     if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(path);
     }
-    hotswap_files::create_directories(directory)
-        .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory))?;
+    hotswap_files::create_directories(directory).map_err(|error| Diagnostic::cannot_write(directory, error))?;
     hotswap_files::replace_file(&path, text.as_bytes())?;
     Ok(path)
 }
@@ -128,8 +127,7 @@ fn read_checked(path: &Path, hash: &str) -> Result<Plan, Diagnostic> {
 }
 
 fn parse(path: &Path) -> Result<Plan, Diagnostic> {
-    let bytes =
-        begin_of(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))?;
+    let bytes = begin_of(path).map_err(|error| Diagnostic::cannot_read(path, error))?;
     if bytes.len() as u64 > LARGEST {
         let what = format!("it is larger than {LARGEST} bytes, and no plan is");
         return Err(Diagnostic::error(codes::PLAN_SYNTAX, what).in_file(path));

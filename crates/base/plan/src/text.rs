@@ -40,7 +40,7 @@ impl Plan {
             hash.update(part);
             hash.update([0]);
         }
-        hash.finalize()[..8].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+        hotswap_report::hex_digits(&hash.finalize()[..8])
     }
 
     /// Reads a canonical text.

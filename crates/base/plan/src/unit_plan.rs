@@ -21,8 +21,7 @@ pub const UNIT_SYMBOL: &str = "__hotswap_plan_of_this_object_was_not_carried_out
 
 /// The symbol of the unit with these bytes.
 pub fn unit_symbol(object: &[u8]) -> String {
-    let digest = Sha256::digest(object);
-    digest[..8].iter().fold(UNIT_SYMBOL.to_owned(), |name, byte| name + &format!("{byte:02x}"))
+    format!("{UNIT_SYMBOL}{}", hotswap_report::hex_digits(&Sha256::digest(object)[..8]))
 }
 
 /// The plans in a section; a partial link joins the sections of its units.

@@ -1,6 +1,6 @@
 //! One diagnostic: fact, location, reason, advice; displayed as one line.
 
-use crate::DiagnosticCode;
+use crate::{DiagnosticCode, codes};
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,16 @@ impl Diagnostic {
     /// An error of that code about `what`.
     pub fn error(code: &'static DiagnosticCode, what: impl Into<String>) -> Self {
         Self { code, severity: Severity::Error, what: what.into(), place: DiagnosticLocation::default(), advice: None }
+    }
+
+    /// A file that cannot be read, in the system's words.
+    pub fn cannot_read(file: impl AsRef<Path>, error: impl fmt::Display) -> Self {
+        Self::error(codes::CANNOT_READ, error.to_string()).in_file(file)
+    }
+
+    /// A file that cannot be written, in the system's words.
+    pub fn cannot_write(file: impl AsRef<Path>, error: impl fmt::Display) -> Self {
+        Self::error(codes::CANNOT_WRITE, error.to_string()).in_file(file)
     }
 
     /// A warning of that code about `what`.

@@ -12,6 +12,7 @@
 mod certificate;
 pub mod codes;
 mod diagnostic;
+mod digits;
 pub mod exit_codes;
 pub mod explanations;
 pub mod limit;
@@ -22,5 +23,6 @@ pub use certificate::{
 };
 pub use codes::DiagnosticCode;
 pub use diagnostic::{Diagnostic, DiagnosticLocation, Severity};
+pub use digits::hex_digits;
 pub use explanations::CodeExplanation;
 pub use record::{EntryRecord, FamilyCount, Record, Route, SourceText};

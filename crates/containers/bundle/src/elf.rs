@@ -9,17 +9,17 @@ use std::ops::Range;
 /// Size of the file's header, and of a section header.
 pub(crate) const HEADER: u64 = 64;
 pub(crate) const SECTION_HEADER: u64 = 64;
-pub(crate) const SHT_PROGBITS: u32 = 1;
-pub(crate) const SHT_SYMTAB: u32 = 2;
-pub(crate) const SHT_NOBITS: u32 = 8;
+pub(crate) use object::elf::SHT_NOBITS;
+pub(crate) use object::elf::SHT_PROGBITS;
+pub(crate) use object::elf::SHT_SYMTAB;
 /// The type of section `.llvm.offloading`, `SHT_LLVM_OFFLOADING`.
 pub(crate) const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 /// Size of a symbol.
 pub(crate) const SYMBOL: u64 = 24;
 /// No compiler or linker sets a larger alignment; it would make a file of zeros.
 pub(crate) const MAX_ALIGNMENT: u64 = 2 << 20;
-const SHF_ALLOC: u64 = 2;
-pub(crate) const SHF_TLS: u64 = 0x400;
+const SHF_ALLOC: u64 = object::elf::SHF_ALLOC as u64;
+pub(crate) const SHF_TLS: u64 = object::elf::SHF_TLS as u64;
 
 /// A section header with the fields that matter here.
 #[derive(Debug, Clone, Copy)]

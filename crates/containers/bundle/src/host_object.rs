@@ -17,12 +17,11 @@ use crate::elf::{SHT_LLVM_OFFLOADING, SHT_NOBITS, SHT_PROGBITS, SectionHeader, S
 use crate::fatbin::walk_fatbin;
 use hotswap_report::{Diagnostic, codes};
 use object::SectionIndex;
+use object::elf::ET_REL;
 use verify::PlannedSection;
 
 /// Section that holds the bundles.
 pub(crate) const SECTION: &str = ".hip_fatbin";
-
-const ET_REL: u16 = 1;
 const MACHINES: [u16; 2] = [62, 183]; // EM_X86_64, EM_AARCH64
 /// The headers of an ELF64 little-endian relocatable object.
 #[derive(Debug)]

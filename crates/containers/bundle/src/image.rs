@@ -2,12 +2,10 @@
 
 use crate::bytes::{u16_at, u32_at};
 use crate::magic::{OFFLOAD_BINARY, is_bundle};
+use object::elf::{EM_AMDGPU, ET_REL};
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;
 use std::fmt;
-
-const EM_AMDGPU: u16 = 224;
-const ET_REL: u16 = 1;
 
 /// Kind of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,6 +32,7 @@ use crate::bytes::{malformed_at, u16_at, u32_at};
 use crate::draft::{DraftFacts, FileRope};
 use hotswap_report::{Diagnostic, codes};
 use layout::LinkedPlan;
+use object::elf::{ET_DYN, ET_EXEC};
 use program::LinkedProgram;
 
 /// A bundle to replace.
@@ -42,9 +43,6 @@ pub struct BundleReplacement<'n> {
     /// The bundle that replaces it.
     pub new: FileRope<'n>,
 }
-
-const ET_EXEC: u16 = 2;
-const ET_DYN: u16 = 3;
 const MACHINES: [u16; 2] = [62, 183]; // EM_X86_64, EM_AARCH64
 
 /// Whether `bytes` begin as a file that [`replace_bundles`] handles.

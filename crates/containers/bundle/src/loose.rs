@@ -7,6 +7,7 @@
 use crate::bytes::{u16_at, u32_at};
 use hotswap_report::{Diagnostic, codes};
 use memchr::memmem;
+use object::elf::{EM_AMDGPU, ET_DYN};
 
 /// The identification of an AMD GPU's code object: 64-bit, little-endian, `ELFOSABI_AMDGPU_HSA`.
 const IDENTIFICATION: &[u8] = b"\x7fELF\x02\x01\x01\x40";
@@ -15,8 +16,6 @@ const TYPE_AT: u64 = 16;
 const MACHINE_AT: u64 = 18;
 const FLAGS_AT: u64 = 48;
 const HEADER_SIZE: usize = 64;
-const ET_DYN: u16 = 3;
-const EM_AMDGPU: u16 = 224;
 
 /// The problem of a file in which no container was found. It names code objects that are there without one.
 pub(crate) fn missing_container(file: &[u8]) -> Diagnostic {

@@ -17,24 +17,20 @@ use crate::elf::{SECTION_HEADER, SHT_PROGBITS, SHT_SYMTAB, SectionHeader, Sectio
 use crate::host_object::is_host_object;
 use hotswap_code_object::bitcode::is_bitcode;
 use hotswap_report::{Diagnostic, codes};
+use object::elf::{EM_AARCH64, SHT_RELA, SHT_SYMTAB_SHNDX, STV_HIDDEN};
 use object::{Object, ObjectSection, ObjectSymbol};
 
 pub use bitcode::{BitcodeUnit, read_bitcode_unit};
-
-const SHT_RELA: u32 = 4;
-const SHT_SYMTAB_SHNDX: u32 = 18;
-const SHF_WRITE: u64 = 1;
-const SHF_ALLOC: u64 = 2;
-const SHF_INFO_LINK: u64 = 0x40;
-const SHF_GNU_RETAIN: u64 = 0x20_0000;
-const SHF_EXCLUDE: u64 = 0x8000_0000;
+const SHF_WRITE: u64 = object::elf::SHF_WRITE as u64;
+const SHF_ALLOC: u64 = object::elf::SHF_ALLOC as u64;
+const SHF_INFO_LINK: u64 = object::elf::SHF_INFO_LINK as u64;
+const SHF_GNU_RETAIN: u64 = object::elf::SHF_GNU_RETAIN as u64;
+const SHF_EXCLUDE: u64 = object::elf::SHF_EXCLUDE as u64;
 /// The `st_info` of `STB_GLOBAL` and `STT_NOTYPE`.
 const GLOBAL: u8 = 1 << 4;
-const STV_HIDDEN: u8 = 2;
 const EI_OSABI: usize = 7;
 const ELFOSABI_GNU: u8 = 3;
-const EM_AARCH64: u16 = 183;
-const R_X86_64_64: u64 = 1;
+const R_X86_64_64: u64 = object::elf::R_X86_64_64 as u64;
 const R_AARCH64_ABS64: u64 = 257;
 const RELOCATION: u64 = 24;
 const POINTER: u64 = 8;

@@ -49,7 +49,7 @@ impl<'e> JudgedEntry<'e> {
 
     /// The SHA-256 of its bytes, as hexadecimal digits.
     pub fn sha256(&self) -> &str {
-        self.sha256.get_or_init(|| Sha256::digest(self.data).iter().map(|byte| format!("{byte:02x}")).collect())
+        self.sha256.get_or_init(|| hotswap_report::hex_digits(&Sha256::digest(self.data)))
     }
 
     /// Its code object, which is parsed once.

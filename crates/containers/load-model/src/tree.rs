@@ -42,7 +42,7 @@ pub struct UnreadPath {
 
 impl UnreadPath {
     fn new(path: &Path, relative: PathBuf, error: &io::Error) -> Self {
-        Self { path: path.to_owned(), relative, problem: cannot_read(path, error) }
+        Self { path: path.to_owned(), relative, problem: Diagnostic::cannot_read(path, error) }
     }
 }
 
@@ -60,7 +60,7 @@ pub fn read_tree(roots: &[PathBuf]) -> Result<LibraryTree, Diagnostic> {
                 Diagnostic::error(codes::USAGE, "the path of the root is not UTF-8, which the manifest cannot have");
             return Err(error.in_file(root));
         }
-        let meta = fs::metadata(&real).map_err(|error| cannot_read(root, &error))?;
+        let meta = fs::metadata(&real).map_err(|error| Diagnostic::cannot_read(root, &error))?;
         if meta.is_dir() {
             TreeWalk { tree: &mut tree, root: &real, elsewhere: BTreeMap::new() }.enter_directory(&real)?;
         } else {
@@ -78,7 +78,7 @@ pub fn is_missing(path: &Path) -> Result<bool, Diagnostic> {
     match path.symlink_metadata() {
         Ok(_) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(cannot_read(path, &error)),
+        Err(error) => Err(Diagnostic::cannot_read(path, &error)),
     }
 }
 
@@ -87,11 +87,7 @@ pub fn is_missing(path: &Path) -> Result<bool, Diagnostic> {
 /// # Errors
 /// [`codes::CANNOT_READ`].
 pub fn canonical_path(path: &Path) -> Result<PathBuf, Diagnostic> {
-    fs::canonicalize(path).map_err(|error| cannot_read(path, &error))
-}
-
-fn cannot_read(path: &Path, error: &io::Error) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
+    fs::canonicalize(path).map_err(|error| Diagnostic::cannot_read(path, &error))
 }
 
 /// More links in a row are a cycle; the system's own limit.

@@ -135,7 +135,7 @@ struct ListedContent {
 impl ListedContent {
     fn read(content: &Path) -> Result<Self, Diagnostic> {
         let (sha256, size) = hash::hash_file::<Sha256>(content)?;
-        Ok(Self { size, sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect() })
+        Ok(Self { size, sha256: hotswap_report::hex_digits(&sha256) })
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn file_size(path: &Path) -> Result<u64, Diagnostic> {
 pub(crate) fn md5_of_file(path: &Path) -> Result<String, Diagnostic> {
     let mut state = Md5::new();
     copy_file(path, &mut state)?;
-    Ok(state.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hotswap_report::hex_digits(&state.finalize()))
 }
 
 fn copy_file(path: &Path, to: &mut dyn io::Write) -> Result<u64, Diagnostic> {

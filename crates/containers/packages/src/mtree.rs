@@ -35,7 +35,7 @@ struct FileFacts {
 impl FileFacts {
     fn read(content: &Path) -> Result<Self, Diagnostic> {
         let (sha256, size) = hash::hash_file::<Sha256>(content)?;
-        let sha256 = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hotswap_report::hex_digits(&sha256);
         Ok(Self { size, md5: hash::md5_of_file(content)?, sha256 })
     }
 }

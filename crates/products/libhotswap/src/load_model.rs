@@ -9,6 +9,7 @@
 
 use crate::call_error::{CallError, c_string};
 use hotswap_report::{Diagnostic, codes};
+use object::elf::SHT_RELR;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, Rela, SectionHeader, Sym, SymbolTable};
 use object::{LittleEndian as LE, elf};
 use std::collections::{BTreeSet, HashMap};
@@ -19,8 +20,6 @@ type File<'d> = ElfFile64<'d, LE>;
 
 /// Memory beyond the bytes of the file, for variables that are zero at first.
 const MOST_ZEROS: u64 = 1 << 30;
-/// The type `SHT_RELR` of sections with packed relative relocations.
-const SHT_RELR: u32 = 19;
 
 /// The relocation types that ROCr applies.
 mod kind {

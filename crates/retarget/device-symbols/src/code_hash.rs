@@ -9,7 +9,6 @@ use hotswap_report::{Diagnostic, codes};
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, elf};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 /// Sections of a relocatable file that do not count: names of sections.
 pub(crate) const NAMES: &str = ".shstrtab";
@@ -42,11 +41,7 @@ pub fn code_hash(data: &[u8]) -> Result<String, Diagnostic> {
     if file.sections().next().is_none() {
         hash.update(data);
     }
-    let mut text = String::with_capacity(64);
-    for byte in hash.finalize() {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-    }
-    Ok(text)
+    Ok(hotswap_report::hex_digits(&hash.finalize()))
 }
 
 fn code_hash_error(error: object::Error) -> Diagnostic {

@@ -25,34 +25,14 @@ fn sha256_of(bytes: &[u8], release: &ReleaseBytesFn<'_>) -> String {
         state.update(block);
         release(block);
     }
-    state.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hotswap_report::hex_digits(&state.finalize())
 }
 
 /// The hashes of several code objects, in their order.
 fn hash_all(objects: &[&[u8]], release: &ReleaseBytesFn<'_>) -> Vec<String> {
     let total: usize = objects.iter().map(|object| object.len()).sum();
     let threads = if total < WORTH_THREADS { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
-    let mut hashes = vec![String::new(); objects.len()];
-    let share = objects.len().div_ceil(threads).max(1);
-    thread::scope(|scope| {
-        for (objects, hashes) in objects.chunks(share).zip(hashes.chunks_mut(share)) {
-            if threads == 1 {
-                hash_missing(objects, hashes, release);
-            } else {
-                // Where the system provides no more threads, missing hashes are computed below.
-                let _ = thread::Builder::new().spawn_scoped(scope, move || hash_missing(objects, hashes, release));
-            }
-        }
-    });
-    hash_missing(objects, &mut hashes, release);
-    hashes
-}
-
-/// Writes the hashes of those objects whose hash is still empty.
-fn hash_missing(objects: &[&[u8]], hashes: &mut [String], release: &ReleaseBytesFn<'_>) {
-    for (object, hash) in objects.iter().zip(hashes).filter(|(_, hash)| hash.is_empty()) {
-        *hash = sha256_of(object, release);
-    }
+    hotswap_files::on_threads(threads, objects.len(), |number| sha256_of(objects[number], release))
 }
 
 /// The record of the resulting bundle: old entries first, then the derived ones, of both those that `is_kept`

@@ -45,7 +45,7 @@ pub fn check_tree(destination: &Path) -> Result<TreeCheck, Diagnostic> {
         match fs::read_link(&path) {
             Ok(to) if to == row.to => {}
             Err(error) if !is_other_kind(&error) => {
-                stale.push(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&path));
+                stale.push(Diagnostic::cannot_read(&path, error));
             }
             _ => stale.push(stale_finding("the link is gone or another one", &path)),
         }

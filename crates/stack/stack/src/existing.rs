@@ -18,7 +18,7 @@ pub(crate) fn text_of_link(path: &Path) -> Result<Option<PathBuf>, Diagnostic> {
     match fs::read_link(path) {
         Ok(to) => Ok(Some(to)),
         Err(error) if is_other_kind(&error) => Ok(None),
-        Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)),
+        Err(error) => Err(Diagnostic::cannot_read(path, error)),
     }
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn is_file(path: &Path) -> Result<bool, Diagnostic> {
     match path.symlink_metadata() {
         Ok(meta) => Ok(meta.is_file()),
         Err(error) if is_other_kind(&error) => Ok(false),
-        Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)),
+        Err(error) => Err(Diagnostic::cannot_read(path, error)),
     }
 }
 
@@ -44,9 +44,7 @@ pub(crate) fn hash_of_output(
     if is_missing(&path)? {
         return Ok(None);
     }
-    let meta = path
-        .symlink_metadata()
-        .map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&path))?;
+    let meta = path.symlink_metadata().map_err(|error| Diagnostic::cannot_read(&path, error))?;
     if !meta.is_file() {
         return Err(foreign_file_error("it is no file", &path));
     }

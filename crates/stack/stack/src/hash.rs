@@ -1,7 +1,7 @@
 //! Hashes of files, as `sha256sum` prints them.
 
 use hotswap_files::InputFile;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, hex_digits};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -30,8 +30,7 @@ pub fn of_input(input: &InputFile) -> String {
 /// # Errors
 /// [`codes::CANNOT_READ`], also for what is not a regular file.
 pub fn of_file(path: &Path) -> Result<String, Diagnostic> {
-    hash_regular_file(path)
-        .map_err(|error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+    hash_regular_file(path).map_err(|error: io::Error| Diagnostic::cannot_read(path, error))
 }
 
 fn hash_regular_file(path: &Path) -> Result<String, io::Error> {
@@ -47,8 +46,4 @@ fn hash_regular_file(path: &Path) -> Result<String, io::Error> {
             Err(error) => return Err(error),
         }
     }
-}
-
-fn hex_digits(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -83,7 +83,7 @@ impl JournalHistory {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)),
+            Err(error) => return Err(Diagnostic::cannot_read(path, error)),
         };
         (self.is_any, self.is_interrupted) = (true, true);
         let mut is_current = false;
@@ -111,7 +111,7 @@ impl JournalHistory {
     /// A journal with content that was not there when the rows were read: no other process writes below the lock, so that the file system
     /// has hidden it, and its rows would be lost.
     fn refuse_unseen_journal(&self, path: &Path, journal: &File) -> Result<(), Diagnostic> {
-        let size = journal.metadata().map_err(|error| cannot_write(path, &error))?.len();
+        let size = journal.metadata().map_err(|error| Diagnostic::cannot_write(path, &error))?.len();
         if self.is_interrupted || size == 0 {
             return Ok(());
         }
@@ -147,7 +147,7 @@ impl Journal {
         past: &JournalHistory,
     ) -> Result<Self, Diagnostic> {
         let path = destination.join(JOURNAL);
-        let file = open_journal_file(&path).map_err(|error: io::Error| cannot_write(&path, &error))?;
+        let file = open_journal_file(&path).map_err(|error: io::Error| Diagnostic::cannot_write(&path, &error))?;
         past.refuse_unseen_journal(&path, &file)?;
         let state = Mutex::new(JournalState { file, directories: past.directories.clone() });
         let journal = Self { destination: destination.to_owned(), state };
@@ -163,7 +163,7 @@ impl Journal {
         let path = self.destination.join(JOURNAL);
         let text = line.line_text().map_err(|error| error.in_file(&path))?;
         let written = self.with_state(|state| state.file.write_all(text.as_bytes()));
-        written.map_err(|error| cannot_write(&path, &error))
+        written.map_err(|error| Diagnostic::cannot_write(&path, &error))
     }
 
     /// Notes a file that is about to get its name.
@@ -186,12 +186,14 @@ impl Journal {
             match fs::symlink_metadata(&full) {
                 Ok(_) => continue,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(cannot_write(&full, &error)),
+                Err(error) => return Err(Diagnostic::cannot_write(&full, &error)),
             }
             self.append_line(&JournalLine::Directory(parent.to_owned()))?;
             self.with_state(|state| state.directories.insert(parent.to_owned()));
             match fs::create_dir(&full) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(cannot_write(&full, &error)),
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(Diagnostic::cannot_write(&full, &error));
+                }
                 // Another thread may have made it.
                 _ => {}
             }
@@ -207,7 +209,7 @@ impl Journal {
     /// Ends it: the manifest has all of its rows.
     pub(crate) fn end_journal(self) -> Result<(), Diagnostic> {
         let path = self.destination.join(JOURNAL);
-        fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))
+        fs::remove_file(&path).map_err(|error| Diagnostic::cannot_write(&path, &error))
     }
 }
 
@@ -227,32 +229,30 @@ const UNFINISHED: &str = ".hotswap-serve.";
 pub(crate) fn create_destination(destination: &Path) -> Result<(), Diagnostic> {
     match fs::metadata(destination) {
         Ok(meta) if meta.is_dir() => return Ok(()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot_write(destination, &error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Diagnostic::cannot_write(destination, &error));
+        }
         // A file in its place is refused by the rename.
         _ => {}
     }
     let parent = destination.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    hotswap_files::create_directories(parent).map_err(|error| cannot_write(parent, &error))?;
+    hotswap_files::create_directories(parent).map_err(|error| Diagnostic::cannot_write(parent, &error))?;
     let scratch = ScratchDirectory::new(parent, UNFINISHED)?;
     // The scratch directory is for this user alone; the destination is as the umask says.
     let made = scratch.path().join("new");
-    fs::create_dir(&made).map_err(|error| cannot_write(&made, &error))?;
+    fs::create_dir(&made).map_err(|error| Diagnostic::cannot_write(&made, &error))?;
     let line = JournalLine::Directory(PathBuf::new()).line_text()?;
-    fs::write(made.join(JOURNAL), line).map_err(|error| cannot_write(&made, &error))?;
+    fs::write(made.join(JOURNAL), line).map_err(|error| Diagnostic::cannot_write(&made, &error))?;
     match fs::rename(&made, destination) {
         // Another run was sooner.
         Err(_) if destination.is_dir() => Ok(()),
-        renamed => renamed.map_err(|error| cannot_write(destination, &error)),
+        renamed => renamed.map_err(|error| Diagnostic::cannot_write(destination, &error)),
     }
-}
-
-pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
 /// Locks a destination until the result is dropped, so that two runs do not mix.
 pub(crate) fn lock_destination(destination: &Path) -> Result<File, Diagnostic> {
-    let directory = File::open(destination).map_err(|error| cannot_write(destination, &error))?;
+    let directory = File::open(destination).map_err(|error| Diagnostic::cannot_write(destination, &error))?;
     match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let what = "another `hotswap serve` is working there";

@@ -177,7 +177,7 @@ fn pack_row(row: KernelRow) -> Result<PackedRow, Diagnostic> {
 }
 
 fn md5_of_code(code: &[u8]) -> String {
-    Md5::digest(code).iter().map(|byte| format!("{byte:02x}")).collect()
+    hotswap_report::hex_digits(&Md5::digest(code))
 }
 
 /// An open database of kernels, which nothing changes.
@@ -410,7 +410,7 @@ fn reject_unfinished(path: &Path) -> Result<(), Diagnostic> {
         let size = match std::fs::metadata(&log) {
             Ok(meta) => meta.len(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&log)),
+            Err(error) => return Err(Diagnostic::cannot_read(&log, error)),
         };
         if size > 0 {
             let what =

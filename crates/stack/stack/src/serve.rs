@@ -12,7 +12,7 @@
 use crate::environment::{Environment, EnvironmentFile};
 use crate::existing::hash_of_output;
 use crate::hash;
-use crate::journal::{Journal, JournalHistory, cannot_write, create_destination, lock_destination};
+use crate::journal::{Journal, JournalHistory, create_destination, lock_destination};
 use crate::kept_outputs::RunPlan;
 use crate::maker::{OutputMaker, input_size};
 use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
@@ -84,7 +84,7 @@ pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnost
     }
     for root in roots {
         let root = canonical_path(root)?;
-        let is_directory = fs::metadata(&root).map_err(|error| cannot_read(&root, &error))?.is_dir();
+        let is_directory = fs::metadata(&root).map_err(|error| Diagnostic::cannot_read(&root, &error))?.is_dir();
         let inputs = if is_directory { root.as_path() } else { root.parent().unwrap_or(&root) };
         let is_among = if is_directory { real.starts_with(inputs) } else { real == inputs };
         if is_among || root.starts_with(&real) {
@@ -102,7 +102,7 @@ pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnost
 
 /// The path without links, of which the last parts may not exist yet.
 fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
-    let absolute = std::path::absolute(path).map_err(|error| cannot_write(path, &error))?;
+    let absolute = std::path::absolute(path).map_err(|error| Diagnostic::cannot_write(path, &error))?;
     let mut there = absolute.as_path();
     while is_missing(there)? {
         there = there.parent().unwrap_or(Path::new("/"));
@@ -399,23 +399,23 @@ impl OutputWriter<'_> {
     fn make_link(&self, row: &LinkRow) -> Result<(), Diagnostic> {
         let path = self.run.destination.join(&row.path);
         if !is_missing(&path)? {
-            let meta = path.symlink_metadata().map_err(|error| cannot_read(&path, &error))?;
+            let meta = path.symlink_metadata().map_err(|error| Diagnostic::cannot_read(&path, &error))?;
             if !meta.is_symlink() {
                 return Err(foreign_link_error(&path));
             }
-            let to = fs::read_link(&path).map_err(|error| cannot_read(&path, &error))?;
+            let to = fs::read_link(&path).map_err(|error| Diagnostic::cannot_read(&path, &error))?;
             if to == row.to {
                 return Ok(());
             }
             if !self.past.links.contains(&LinkRow { path: row.path.clone(), to }) {
                 return Err(foreign_link_error(&path));
             }
-            fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))?;
+            fs::remove_file(&path).map_err(|error| Diagnostic::cannot_write(&path, &error))?;
         }
         self.has_written.store(true, Ordering::Relaxed);
         self.journal.directories_of(&row.path)?;
         self.journal.note_link(row)?;
-        symlink(&row.to, &path).map_err(|error| cannot_write(&path, &error))
+        symlink(&row.to, &path).map_err(|error| Diagnostic::cannot_write(&path, &error))
     }
 
     /// Writes the files about the tree itself.
@@ -502,10 +502,6 @@ fn has_refused_library(name: &str, libraries: &[ServedLibrary]) -> bool {
 
 fn foreign_link_error(path: &Path) -> Diagnostic {
     Diagnostic::error(codes::NOT_OURS, "it is not the link that HotSwap made").in_file(path)
-}
-
-fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
 }
 
 fn begin_library(library: &LibraryPlan) -> ServedLibrary {

@@ -6,7 +6,7 @@
 
 use crate::existing::{is_file, text_of_link};
 use crate::hash;
-use crate::journal::{JOURNAL, JournalHistory, cannot_write, lock_destination};
+use crate::journal::{JOURNAL, JournalHistory, lock_destination};
 use crate::manifest::{LinkRow, MANIFEST};
 use crate::use_check;
 use hotswap_report::{Diagnostic, codes};
@@ -104,7 +104,7 @@ impl<'r> Removal<'r> {
             Ok(meta) if meta.is_file() => hash::of_file(&full).map(Some),
             Ok(_) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&full)),
+            Err(error) => Err(Diagnostic::cannot_read(&full, error)),
         };
         match sha256 {
             Ok(Some(sha256)) if self.past.has_row(path, &sha256) => self.take_away(&full),
@@ -122,7 +122,7 @@ impl<'r> Removal<'r> {
             Ok(to) if self.past.links.contains(&LinkRow { path: row.path.clone(), to: to.clone() }) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory) => {
-                let error = Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&full);
+                let error = Diagnostic::cannot_read(&full, error);
                 self.failure = self.failure.take().or(Some(error));
             }
             _ => self.keep_foreign("it is not the link that HotSwap made, so it stays", &full),
@@ -157,7 +157,7 @@ impl<'r> Removal<'r> {
 
 fn remove_file(path: &Path) -> Result<(), Diagnostic> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(path, &error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Diagnostic::cannot_write(path, &error)),
         _ => Ok(()),
     }
 }
@@ -166,7 +166,7 @@ fn remove_file(path: &Path) -> Result<(), Diagnostic> {
 fn remove_directory(path: &Path) -> Result<(), Diagnostic> {
     match fs::remove_dir(path) {
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
-            Err(cannot_write(path, &error))
+            Err(Diagnostic::cannot_write(path, &error))
         }
         _ => Ok(()),
     }

@@ -73,7 +73,7 @@ impl ServedFiles<'_> {
         for root in self.roots {
             let root = tree::canonical_path(root)?;
             let meta = std::fs::metadata(&root);
-            let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&root))?;
+            let meta = meta.map_err(|error| Diagnostic::cannot_read(&root, error))?;
             roots.push(if meta.is_dir() { root } else { root_parent_directory(&root) });
         }
         let mut paths = BTreeMap::new();

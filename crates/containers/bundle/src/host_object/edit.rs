@@ -5,13 +5,9 @@ use crate::bytes::{align_up, malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::draft::FileRope;
 use crate::elf::{HEADER, MAX_ALIGNMENT, SHT_SYMTAB, SYMBOL, SectionHeader};
 use hotswap_report::{Diagnostic, codes};
+use object::elf::{SHT_CREL, SHT_REL, SHT_RELA, SHT_SYMTAB_SHNDX};
 use std::iter;
 use std::ops::Range;
-
-const SHT_RELA: u32 = 4;
-const SHT_REL: u32 = 9;
-const SHT_SYMTAB_SHNDX: u32 = 18;
-const SHT_CREL: u32 = 0x4000_0014;
 const RELA: u64 = 24;
 const REL: u64 = 16;
 /// Compilers emit one symbol or two for a fat binary.

@@ -7,9 +7,8 @@ use crate::bytes::{align_up, malformed_at};
 use crate::draft::FileRope;
 use crate::elf::{SECTION_HEADER, SHF_TLS, SHT_NOBITS, SectionHeader};
 use hotswap_report::Diagnostic;
+use object::elf::SHT_PROGBITS;
 use std::ops::Range;
-
-const SHT_PROGBITS: u32 = 1;
 pub(super) const E_SHOFF: u64 = 40;
 const E_SHNUM: u64 = 60;
 /// Moved parts of the file keep their alignment, whatever it was.

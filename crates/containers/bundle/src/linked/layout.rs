@@ -12,13 +12,12 @@ use crate::elf::{MAX_ALIGNMENT, SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, Section
 use crate::fatbin::{bundle_size, next_start};
 use crate::host_object::SECTION;
 use hotswap_report::{Diagnostic, codes};
+use object::elf::{SHT_DYNSYM, STT_SECTION};
 
 /// The alignment that HIP's loaders expect of a bundle's address.
 const ALIGNMENT: u64 = 4096;
 /// `.bss` becomes zeros in the file when the section moves after it in the same segment; more is refused.
 const MAX_ZEROS: u64 = 16 << 20;
-const SHT_DYNSYM: u32 = 11;
-const STT_SECTION: u8 = 3;
 
 /// The change of the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,14 +12,9 @@ use crate::bytes::{align_up, u64_at};
 use crate::draft::FileRope;
 use crate::elf::{MAX_ALIGNMENT, SECTION_HEADER, SectionHeader};
 use hotswap_report::Diagnostic;
+use object::elf::{PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
 use std::ops::Range;
-
-const PT_LOAD: u32 = 1;
-const PT_INTERP: u32 = 3;
-const PT_NOTE: u32 = 4;
-const PT_PHDR: u32 = 6;
-const PT_GNU_PROPERTY: u32 = 0x6474_e553;
-const DT_FLAGS_1: u64 = 0x6fff_fffb;
+const DT_FLAGS_1: u64 = object::elf::DT_FLAGS_1 as u64;
 const DF_1_PIE: u64 = 0x0800_0000;
 const READ: u32 = 4;
 /// Zeros in the file that a header is worth.

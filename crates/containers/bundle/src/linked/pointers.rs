@@ -20,10 +20,10 @@ const RELA: u64 = 24;
 const RELATIVE: [u32; 2] = [8, 1027];
 /// Relocations that store symbol + addend: `R_X86_64_64`, `R_AARCH64_ABS64`.
 const ABSOLUTE: [u32; 2] = [1, 257];
-const DT_SYMTAB: u64 = 6;
-const DT_RELA: u64 = 7;
-const DT_RELASZ: u64 = 8;
-const DT_REL: u64 = 17;
+const DT_SYMTAB: u64 = object::elf::DT_SYMTAB as u64;
+const DT_RELA: u64 = object::elf::DT_RELA as u64;
+const DT_RELASZ: u64 = object::elf::DT_RELASZ as u64;
+const DT_REL: u64 = object::elf::DT_REL as u64;
 const DT_RELRSZ: u64 = 35;
 const DT_RELR: u64 = 36;
 const DT_ANDROID: [u64; 2] = [0x6000_000f, 0x6000_0011];

@@ -4,10 +4,9 @@ use super::{ET_DYN, is_linked, no_place};
 use crate::bytes::{malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::elf::{SectionHeader, SectionTable};
 use hotswap_report::{Diagnostic, codes};
+use object::elf::{PT_DYNAMIC, PT_LOAD};
 
 pub(super) const SEGMENT_HEADER: u64 = 56;
-const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProgramSegment {

@@ -17,9 +17,7 @@ use super::layout::{LinkedPlan, MovedBundle};
 use super::program::{LinkedProgram, ProgramSegment, SEGMENT_HEADER};
 use crate::draft::FileRope;
 use crate::elf::{MAX_ALIGNMENT, SectionHeader};
-
-const PT_LOAD: u32 = 1;
-const PT_GNU_RELRO: u32 = 0x6474_e552;
+use object::elf::{PT_GNU_RELRO, PT_LOAD};
 const READ: u32 = 4;
 const READ_WRITE: u32 = 6;
 const PAGE: u64 = 4096;

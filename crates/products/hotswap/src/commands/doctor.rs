@@ -37,8 +37,7 @@ const COMPILER_FILES: usize = 16 << 20;
 pub(crate) fn run(output: &OutputOptions) -> Result<CommandOutcome, Diagnostic> {
     check_temporary_directory(COMPILER_FILES)?;
     let scratch = ScratchDirectory::temporary("hotswap-doctor-")?;
-    sources::write(scratch.path())
-        .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(scratch.path()))?;
+    sources::write(scratch.path()).map_err(|error| Diagnostic::cannot_write(scratch.path(), error))?;
     let prefix = probe::prefix()?;
     let mut reports = Examination { prefix: &prefix, scratch: scratch.path() }.run();
     let text = match output.format {

@@ -92,9 +92,7 @@ impl ExtractArguments {
     }
 
     fn write_all(&self, matches: &[ImageRow<'_>], directory: &Path) -> Result<CommandOutcome, Diagnostic> {
-        let cannot =
-            |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
-        hotswap_files::create_directories(directory).map_err(cannot)?;
+        hotswap_files::create_directories(directory).map_err(|error| Diagnostic::cannot_write(directory, error))?;
         let stem = self.file.file_name().unwrap_or_default().to_string_lossy();
         let mut outcome = CommandOutcome::default();
         for row in matches {

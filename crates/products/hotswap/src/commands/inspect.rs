@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &InspectArguments) -> Result<CommandOutcome, Diagno
     for file in &arguments.files {
         let report = hotswap_files::open_or_stdin(file).map(|bytes| {
             let report = provenance::inspect(file, &bytes, arguments.depth(), &mut outcome.problems);
-            InspectedFile { report, sha256: provenance::sha256(&bytes) }
+            InspectedFile { report, sha256: hotswap_stack::hash::sha256_of(&bytes) }
         });
         match report {
             Ok(report) => files.push(report),

@@ -349,7 +349,7 @@ fn add_directory(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Diagn
 }
 
 fn directory_read_error(error: std::io::Error, directory: &Path) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(directory)
+    Diagnostic::cannot_read(directory, error)
 }
 
 impl ProfileFile {

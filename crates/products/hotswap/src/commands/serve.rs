@@ -230,7 +230,7 @@ fn is_package(word: &str) -> bool {
 }
 
 fn absolute(path: &PathBuf) -> Result<PathBuf, Diagnostic> {
-    std::path::absolute(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+    std::path::absolute(path).map_err(|error| Diagnostic::cannot_read(path, error))
 }
 
 /// The library that shows programs the source's name, in this installation.

@@ -8,7 +8,7 @@ use hotswap_load_model::tree::LibraryTree;
 use hotswap_packages::{
     MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember, PackageSource, UnpackedLink,
 };
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::Diagnostic;
 use hotswap_stack::use_check::tree_losses;
 use hotswap_targets::TargetId;
 use std::fs;
@@ -186,5 +186,5 @@ fn is_target_name(gpu: &str, targets: &[TargetId]) -> bool {
 }
 
 fn tree_write_error(error: std::io::Error, inside: &std::path::PathBuf) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(inside)
+    Diagnostic::cannot_write(inside, error)
 }

@@ -24,7 +24,7 @@ pub(crate) fn is_directory(file: &Path) -> Result<bool, Diagnostic> {
         return Ok(false);
     }
     let meta = std::fs::metadata(file);
-    let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(file))?;
+    let meta = meta.map_err(|error| Diagnostic::cannot_read(file, error))?;
     Ok(meta.is_dir())
 }
 
@@ -82,7 +82,7 @@ fn is_fixed_container(found: &FoundContainer<'_>, input: &hotswap_files::InputFi
 /// [`codes::CANNOT_READ`] where the file system does not tell.
 pub(crate) fn size(file: &Path) -> Result<u64, Diagnostic> {
     let meta = std::fs::metadata(file);
-    let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(file))?;
+    let meta = meta.map_err(|error| Diagnostic::cannot_read(file, error))?;
     Ok(meta.len())
 }
 

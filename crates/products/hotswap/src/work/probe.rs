@@ -112,7 +112,7 @@ fn finish(directory: &Path, mut command: Command, limit: Duration) -> Result<Pro
 }
 
 fn new_output(path: &Path) -> Result<File, Diagnostic> {
-    File::create(path).map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path))
+    File::create(path).map_err(|error| Diagnostic::cannot_write(path, error))
 }
 
 fn unasked_program_error(command: &Command, error: &io::Error) -> Diagnostic {

@@ -12,7 +12,6 @@ use hotswap_families::manifest::{self, PlanManifest, RECORD_SECTIONS};
 use hotswap_load_model::acceptance::{JudgedContainer, JudgedEntry};
 use hotswap_report::{Diagnostic, Record, codes};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::path::Path;
 
 /// The report about one file.
@@ -174,11 +173,6 @@ fn entry_json(row: &ImageRow<'_>, hash: &str, kernels: Option<usize>, abi: Optio
         "families": row.record.as_ref().map(|record| &record.families),
         "verdict": match verdict { "" => "unrecorded", "WRONG" => "wrong", other => other },
     })
-}
-
-/// The SHA-256 of some bytes as text.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The plan's pairs in one line, without the header.

@@ -4,8 +4,8 @@ use crate::work::code_objects::{code_objects, in_place, pass_over_unknown};
 use hotswap_device_symbols::SymbolTable;
 use hotswap_device_symbols::note::{FoundTable, TableOrigin, found_table};
 use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::hash;
 use hotswap_targets::TargetId;
-use sha2::{Digest, Sha256};
 use std::path::Path;
 
 /// A code object of a file, and the table of its functions.
@@ -81,7 +81,7 @@ impl SortedObjects<'_> {
                     return self.others.push(stated);
                 }
                 self.problems.extend(problems.into_iter().map(|one| in_place(one.in_file(self.file), place)));
-                let sha256 = hashed.then(|| sha256(data));
+                let sha256 = hashed.then(|| hash::sha256_of(data));
                 self.found.push(TabledObject { place: place.to_owned(), target: stated, table, origin, sha256 });
             }
             // A damaged object counts where it is asked for.
@@ -91,10 +91,6 @@ impl SortedObjects<'_> {
             Err(_) => self.others.push(stated.to_owned()),
         }
     }
-}
-
-fn sha256(data: &[u8]) -> String {
-    Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether a target is the wanted one, ignoring the order of features.

@@ -2,8 +2,8 @@
 
 use hotswap_bundle::{Bundle, BundleEntry, EntryId};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
+use hotswap_stack::hash;
 use hotswap_targets::TargetId;
-use sha2::{Digest, Sha256};
 
 /// The record, where the bundle has one that can be read. An unreadable one stays unchanged.
 fn read(bundle: &Bundle<'_>) -> Option<Record> {
@@ -59,7 +59,7 @@ fn compiled_row(id: &str, code: &[u8]) -> Result<EntryRecord, Diagnostic> {
         id: id.to_owned(),
         target: target.to_owned(),
         route: if is_generic { Route::Generic } else { Route::Native },
-        sha256: Sha256::digest(code).iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: hash::sha256_of(code),
         size: u64::try_from(code.len()).map_err(|_| Diagnostic::error(codes::INTERNAL, "a size of 65 bits"))?,
         source: None,
         source_sha256: None,

@@ -5,8 +5,8 @@
 //!
 //! Absent on purpose: signatures.
 
+use hotswap_stack::hash;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 /// The JSON report of one file, and the hash of the file.
 pub(super) struct NamedReport<'a> {
@@ -87,7 +87,7 @@ pub(super) fn spdx(files: &[NamedReport<'_>]) -> Value {
         }
     }
     let content = json!([packages, relations]).to_string();
-    let hash: String = Sha256::digest(content.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hash::sha256_of(content.as_bytes());
     json!({
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",

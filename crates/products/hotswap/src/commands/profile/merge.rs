@@ -58,7 +58,7 @@ pub(crate) fn merge(
 }
 
 fn profile_write_error(error: std::io::Error, output: &Path) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(output)
+    Diagnostic::cannot_write(output, error)
 }
 
 /// The profiles, those with parts of a file as files of their own.

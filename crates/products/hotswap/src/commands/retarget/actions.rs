@@ -89,16 +89,14 @@ fn non_utf8_name_error(path: &Path) -> Diagnostic {
 
 /// The file, or all regular files below the directory, in the order of their names.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
-    let unreadable =
-        |error: std::io::Error, path: &Path| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path);
     if !hotswap_files::reads::find_metadata(path)?.is_some_and(|meta| meta.is_dir()) {
         return Ok(vec![path.to_owned()]);
     }
     let (mut found, mut open) = (Vec::new(), vec![path.to_owned()]);
     while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(&directory).map_err(|error| unreadable(error, &directory))? {
-            let entry = entry.map_err(|error| unreadable(error, &directory))?;
-            let kind = entry.file_type().map_err(|error| unreadable(error, &entry.path()))?;
+        for entry in fs::read_dir(&directory).map_err(|error| Diagnostic::cannot_read(&directory, error))? {
+            let entry = entry.map_err(|error| Diagnostic::cannot_read(&directory, error))?;
+            let kind = entry.file_type().map_err(|error| Diagnostic::cannot_read(entry.path(), error))?;
             if kind.is_dir() {
                 open.push(entry.path());
             } else if kind.is_file() {

@@ -29,7 +29,7 @@ pub(super) struct Directory {
 }
 
 fn cannot(error: &std::io::Error, path: &Path) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
+    Diagnostic::cannot_write(path, error)
 }
 
 impl Directory {

@@ -163,6 +163,6 @@ impl GivenRoots {
 
 fn resolve_root_directory(root: &PathBuf) -> Result<GivenRoot, Diagnostic> {
     let real = absolute(root)?.canonicalize();
-    let real = real.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(root))?;
+    let real = real.map_err(|error| Diagnostic::cannot_read(root, error))?;
     Ok(GivenRoot { given: root.clone(), real })
 }

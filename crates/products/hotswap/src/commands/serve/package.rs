@@ -94,7 +94,8 @@ impl ServeArguments {
         let format = packages::format_of(file)?.ok_or_else(|| no_package(file))?;
         let scratch = self.scratch()?;
         // The plan's paths must not depend on links.
-        let path = fs::canonicalize(scratch.path()).map_err(|error| cannot_write(scratch.path(), &error))?;
+        let path =
+            fs::canonicalize(scratch.path()).map_err(|error| Diagnostic::cannot_write(scratch.path(), &error))?;
         let package = ServedPackage {
             file,
             format,
@@ -102,7 +103,7 @@ impl ServeArguments {
             copy: path.join("archive"),
             made: path.join("made"),
         };
-        fs::create_dir(&package.inside).map_err(|error| cannot_write(&package.inside, &error))?;
+        fs::create_dir(&package.inside).map_err(|error| Diagnostic::cannot_write(&package.inside, &error))?;
         let mut served = self.served_package(&package, settings).map_err(|error| package.named(error))?;
         let problems = std::mem::take(&mut served.outcome.problems);
         served.outcome.problems = problems.into_iter().map(|problem| package.named(problem)).collect();
@@ -114,7 +115,8 @@ impl ServeArguments {
         if self.dry_run {
             return ScratchDirectory::temporary("hotswap-serve-");
         }
-        hotswap_files::create_directories(self.dest()).map_err(|error| cannot_write(self.dest(), &error))?;
+        hotswap_files::create_directories(self.dest())
+            .map_err(|error| Diagnostic::cannot_write(self.dest(), &error))?;
         ScratchDirectory::new(self.dest(), "hotswap-serve-")
     }
 
@@ -225,7 +227,7 @@ impl ServedPackage<'_> {
             && let Some(names) = self.names(served, problems)?
         {
             let made = self.made.join("names");
-            fs::write(&made, names.variable_text()).map_err(|error| cannot_write(&made, &error))?;
+            fs::write(&made, names.variable_text()).map_err(|error| Diagnostic::cannot_write(&made, &error))?;
             content.put(names.path.display().to_string(), made, &self.inside, false)?;
         }
         Ok(content)
@@ -318,7 +320,7 @@ impl ServedPackage<'_> {
         let source = PackageSource { file: self.file, format: self.format, copy: Some(&self.copy) };
         hotswap_packages::rewrite_package(source, &new, changes, &|new| self.check_use(manifest, new))?;
         if !exists(output)? {
-            return fs::rename(&new, output).map_err(|error| cannot_write(output, &error));
+            return fs::rename(&new, output).map_err(|error| Diagnostic::cannot_write(output, &error));
         }
         let [old, new] = [output, &new].map(hotswap_files::open_input);
         if hash::of_input(&old?) == hash::of_input(&new?) {
@@ -334,7 +336,7 @@ fn exists(path: &Path) -> Result<bool, Diagnostic> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)),
+        Err(error) => Err(Diagnostic::cannot_read(path, error)),
     }
 }
 
@@ -386,8 +388,4 @@ fn installed_paths(serves: &mut Vec<PathBuf>) -> Vec<Diagnostic> {
 fn no_package(file: &Path) -> Diagnostic {
     let what = "it is neither a GPU nor a wheel, a tar archive or a Debian package";
     Diagnostic::error(codes::USAGE, what).in_file(file).advise("name libraries and their directories by --root")
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }

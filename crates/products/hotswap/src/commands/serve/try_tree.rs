@@ -58,8 +58,7 @@ enum TryResult {
 }
 
 pub(super) fn run(destination: &Path, format: OutputFormat) -> Result<CommandOutcome, Diagnostic> {
-    let destination = std::path::absolute(destination)
-        .map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(destination))?;
+    let destination = std::path::absolute(destination).map_err(|error| Diagnostic::cannot_read(destination, error))?;
     let Some(manifest) = TreeManifest::read(&destination)? else {
         let missing = Diagnostic::error(codes::CANNOT_READ, "it has no manifest of a served tree").in_file(destination);
         return Err(missing.advise("name the directory that `hotswap serve GPU --dest DIR` has written"));

@@ -146,9 +146,8 @@ fn write_pages(
     sources: &SourceTexts,
     directory: &Path,
 ) -> Result<(), Diagnostic> {
-    hotswap_files::create_directories(directory).map_err(|error: std::io::Error| {
-        Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory)
-    })?;
+    hotswap_files::create_directories(directory)
+        .map_err(|error: std::io::Error| Diagnostic::cannot_write(directory, error))?;
     let title = arguments.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for page in render::pages(coverage, &title, &date(seconds()), |name| sources.find(name)) {
         hotswap_files::replace_file(&directory.join(&page.name), page.text.as_bytes())?;
