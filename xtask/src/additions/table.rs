@@ -81,7 +81,7 @@ const IMAGES: &str = "crates/containers/load-model/src/offload_images.rs";
 const OPEN: &str = "crates/products/hotswap/src/commands/change/open.rs";
 const RETARGET: &str = "crates/products/hotswap/src/commands/retarget.rs";
 const REQUIRE: &str = "crates/products/hotswap/src/commands/verify/require.rs";
-const UNSUITED: &str = "crates/products/hotswap/src/work/unsuited.rs";
+const UNSUITED: &str = "crates/retarget/file-edit/src/unsuited.rs";
 const CMAKE_PAGE: &str = "docs/guide/cmake.md";
 const FAMILIES: &str = "crates/retarget/families/patches.def";
 const FAMILY_MODULES: &str = "crates/retarget/families/src/family/mod.rs";
@@ -216,7 +216,7 @@ pub(super) const ADDITIONS: &[Addition] = &[
             insert(UNSUITED, "        | ContainerForm::Trial\n", "        | ContainerForm::KernelArchive\n"),
         ],
         blessing: &[],
-        checks: &[&["clippy", "-p", "hotswap-bundle", "-p", "hotswap-load-model", "-p", "hotswap", "--quiet", "--", "-D", "warnings", "-A", "clippy::disallowed_methods"]],
+        checks: &[&["clippy", "-p", "hotswap-bundle", "-p", "hotswap-load-model", "-p", "hotswap-file-edit", "-p", "hotswap", "--quiet", "--", "-D", "warnings", "-A", "clippy::disallowed_methods"]],
         omissions: &[
             without("its file", &[Change::Remove { file: TRIAL_FORMAT }], "file not found for module `trial`"),
             without("its row", &[replace(CONTENTS, "&TrialFormat, ", ""), replace(CONTENTS, "use crate::trial::TrialFormat;\n", "")], "struct `TrialFormat` is never constructed"),
@@ -240,9 +240,9 @@ pub(super) const ADDITIONS: &[Addition] = &[
             &["test", "-p", "hotswap-families", "-p", "hotswap-adapt", "--lib", "--tests", "--no-fail-fast"],
         ],
         omissions: &[
-            without("its line in patches.def", &[Change::Restore { file: FAMILIES }], "trial"),
+            without("its line in patches.def", &[Change::Restore { file: FAMILIES }], "src/family/trial.rs has no line in patches.def"),
             without("its file", &[Change::Remove { file: "crates/retarget/families/src/family/trial.rs" }], "file not found for module `trial`"),
-            without("its module", &[replace(FAMILY_MODULES, "mod trial;\n", "")], "trial"),
+            without("its module", &[replace(FAMILY_MODULES, "mod trial;\n", "")], "hotswap_register_trial_patch"),
             without("its test case", &[Change::Remove { file: "crates/retarget/families/tests/code/trial.s" }], "trial.expect is of no case"),
             without("what its test case expects", &[Change::Remove { file: "crates/retarget/families/tests/code/trial.expect" }], "trial.s has no file with what it expects"),
         ],

@@ -15,7 +15,8 @@ pub enum Route {
     /// Compiled for a generic target that covers it.
     Generic,
     /// Relabelled from an identical sibling.
-    Alias,
+    #[serde(rename = "alias")]
+    Relabelled,
     /// Compiled for this target by the link, from the bitcode of another one.
     Recompiled,
     /// Its code was changed.

@@ -21,6 +21,18 @@ struct MappedSegment {
     flags: u32,
 }
 
+impl MappedSegment {
+    /// Whether the byte at an address comes from the file.
+    fn holds_file_content(&self, address: u64) -> bool {
+        (self.address..self.address.saturating_add(self.file_size)).contains(&address)
+    }
+
+    /// Offset in the file of the byte at an address in the segment.
+    fn offset_of(&self, address: u64) -> u64 {
+        self.offset.saturating_add(address - self.address)
+    }
+}
+
 /// A relocation with an effect on one pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PointerRelocation {
@@ -231,10 +243,7 @@ impl<'a> AddressSpace<'a> {
 
     /// Whether the segment at an address is executable.
     pub(crate) fn is_code(&self, address: u64) -> bool {
-        self.segments
-            .iter()
-            .find(|one: &&MappedSegment| (one.address..one.address.saturating_add(one.file_size)).contains(&address))
-            .is_some_and(|segment| segment.flags & elf::PF_X != 0)
+        self.file_segment_at(address).is_some_and(|segment| segment.flags & elf::PF_X != 0)
     }
 
     /// The dynamic symbols, in their order.
@@ -242,11 +251,11 @@ impl<'a> AddressSpace<'a> {
     /// # Errors
     /// [`codes::MALFORMED`] for a damaged table.
     pub(crate) fn dynamic_symbols(&self) -> Result<Vec<DynamicSymbol>, Diagnostic> {
-        let file = object::read::elf::ElfFile64::<LE>::parse(self.bytes).map_err(malformed_dynamic_symbols)?;
+        let file = object::read::elf::ElfFile64::<LE>::parse(self.bytes).map_err(malformed_elf_file)?;
         let symbols = file
             .dynamic_symbols()
             .map(|symbol| Ok(DynamicSymbol { name: symbol.name()?.to_owned(), address: symbol.address() }));
-        symbols.collect::<Result<_, _>>().map_err(malformed_dynamic_symbols)
+        symbols.collect::<Result<_, _>>().map_err(malformed_elf_file)
     }
 
     /// Whether memory is mapped at the address.
@@ -256,18 +265,17 @@ impl<'a> AddressSpace<'a> {
 
     /// Offset in the file of the byte that is mapped at an address.
     pub(crate) fn file_offset(&self, address: u64) -> Option<u64> {
-        self.segments
-            .iter()
-            .find(|one: &&MappedSegment| (one.address..one.address.saturating_add(one.file_size)).contains(&address))
-            .map(|one| one.offset.saturating_add(address - one.address))
+        self.file_segment_at(address).map(|segment| segment.offset_of(address))
+    }
+
+    fn file_segment_at(&self, address: u64) -> Option<&MappedSegment> {
+        self.segments.iter().find(|segment| segment.holds_file_content(address))
     }
 
     /// The bytes from an address to the end of its segment in the file; empty where nothing is mapped.
     pub(crate) fn bytes_from(&self, address: u64) -> &'a [u8] {
-        let mut segments = self.segments.iter();
-        let segment = segments.find(|one| (one.address..one.address.saturating_add(one.file_size)).contains(&address));
-        let Some(segment) = segment else { return &[] };
-        let start = segment.offset.saturating_add(address - segment.address);
+        let Some(segment) = self.file_segment_at(address) else { return &[] };
+        let start = segment.offset_of(address);
         let end = segment.offset.saturating_add(segment.file_size).min(self.bytes.len() as u64);
         self.bytes.get(start as usize..end as usize).unwrap_or_default()
     }
@@ -306,10 +314,6 @@ fn dynamic_tag_pair(entry: &elf::Dyn64<LE>) -> (u64, u64) {
 
 fn is_nonempty_loaded(section: &&NamedSection) -> bool {
     section.addresses.start != 0 && !section.addresses.is_empty()
-}
-
-fn malformed_dynamic_symbols(error: object::read::Error) -> Diagnostic {
-    Diagnostic::error(codes::MALFORMED, format!("ELF file: {error}"))
 }
 
 fn map_segment(header: &elf::ProgramHeader64<LE>) -> MappedSegment {

@@ -136,7 +136,9 @@ fn best_candidate(
         Selection::Generic { generic } => {
             (generic, RouteKind::Generic, c"compiled for a generic target that covers the agent's processor")
         }
-        Selection::Alias { source } => (source, RouteKind::Relabel, relabel_rule(source.name, agent.processor.name)),
+        Selection::Relabelled { source } => {
+            (source, RouteKind::Relabel, relabel_rule(source.name, agent.processor.name))
+        }
         Selection::Recompiled { source } | Selection::Rewrite { source } => {
             (source, RouteKind::Rewrite, c"code of another stepping; hotswap_retarget changes and checks it")
         }

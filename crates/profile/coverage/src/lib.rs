@@ -1,9 +1,9 @@
 //! Coverage of one program on the host and on every GPU: a union of the exports of llvm-cov, one for each target.
 //!
-//! llvm-cov keeps one record for each function name, so that of a function whose text differs between host and device, or
-//! between GPUs, or of two functions of one name, it shows one and drops the others. Here code objects that share names
-//! are exported alone ([`TargetExport`]), and the exports are joined by source position ([`CoverageReport`]): a line, region, branch or function is covered if a target
-//! executed it, and each target keeps its column.
+//! llvm-cov keeps one record for each function name. Where a function's text differs between host and device, or between
+//! GPUs, or where two functions have one name, it shows one of them and drops the others. Here code objects that share names
+//! are exported alone ([`TargetExport`]), and the exports are joined by source position ([`CoverageReport`]): a line, region,
+//! branch or function is covered if a target executed it, and each target keeps its column.
 //!
 //! | module | content |
 //! | --- | --- |

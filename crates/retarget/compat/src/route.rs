@@ -26,7 +26,7 @@ pub enum Selection {
     /// A code object for a generic target that covers it is present; nothing is derived.
     Generic { generic: &'static Processor },
     /// Every code object of `source` is relabelled, its features kept.
-    Alias {
+    Relabelled {
         /// The sibling whose code it is.
         source: &'static Processor,
     },
@@ -47,7 +47,7 @@ impl Selection {
     pub fn derived_from(&self) -> Option<&'static Processor> {
         match self {
             Self::Native | Self::Generic { .. } => None,
-            Self::Alias { source } | Self::Recompiled { source } | Self::Rewrite { source } => Some(source),
+            Self::Relabelled { source } | Self::Recompiled { source } | Self::Rewrite { source } => Some(source),
         }
     }
 }
@@ -211,7 +211,7 @@ fn from_source(
         return Err(Rejection::Experimental(name.to_owned()));
     }
     Ok(match pair.map_or(Strategy::Relabel, |pair| pair.strategy) {
-        Strategy::Relabel => Selection::Alias { source },
+        Strategy::Relabel => Selection::Relabelled { source },
         Strategy::Rewrite if sources.all(|present| present.recompiled == Some(target)) => {
             Selection::Recompiled { source }
         }
@@ -269,7 +269,7 @@ impl fmt::Display for Selection {
         match self {
             Self::Native => f.write_str("compiled for it; nothing is derived"),
             Self::Generic { generic } => write!(f, "covered by {generic}; nothing is derived"),
-            Self::Alias { source } => write!(f, "relabelled from {source}"),
+            Self::Relabelled { source } => write!(f, "relabelled from {source}"),
             Self::Recompiled { source } => write!(f, "compiled again from the bitcode for {source}"),
             Self::Rewrite { source } => write!(f, "rewritten from {source}"),
         }

@@ -99,12 +99,12 @@ fn conditional_pairs_name_their_checks() {
 enum Expected {
     Native,
     Generic(&'static str),
-    Alias(&'static str),
+    Relabelled(&'static str),
     Recompiled(&'static str),
     Rewrite(&'static str),
     Refused(&'static hotswap_report::DiagnosticCode, &'static str),
 }
-use Expected::{Alias, Generic, Native, Recompiled, Refused, Rewrite};
+use Expected::{Generic, Native, Recompiled, Refused, Relabelled, Rewrite};
 
 /// `gfx1250@gfx1250-strict` is code for gfx1250 whose bitcode the link has compiled for gfx1250-strict, too.
 fn available(text: &str) -> Vec<AvailableObject> {
@@ -154,40 +154,40 @@ fn the_truth_table_of_routes() {
         ("gfx902", "gfx9-generic:xnack+ gfx900", "only gfx900=>gfx902", Generic("gfx9-generic")),
         ("gfx1031", "gfx1030 gfx10-3-generic", "best", Generic("gfx10-3-generic")),
         // In a link its pairs come first: the target has a code object of its own, as clang would make it.
-        ("gfx1031", "gfx1030 gfx10-3-generic", "gfx1030=>gfx1031", Alias("gfx1030")),
-        ("gfx902", "gfx9-generic:xnack+ gfx900", "gfx900=>gfx902", Alias("gfx900")),
+        ("gfx1031", "gfx1030 gfx10-3-generic", "gfx1030=>gfx1031", Relabelled("gfx1030")),
+        ("gfx902", "gfx9-generic:xnack+ gfx900", "gfx900=>gfx902", Relabelled("gfx900")),
         ("gfx1031", "gfx10-3-generic gfx1032", "gfx1030=>gfx1031", Generic("gfx10-3-generic")),
         ("gfx1150", "gfx11-generic gfx1100", "gfx1100=>gfx1150", Generic("gfx11-generic")),
-        ("gfx1031", "gfx11-generic gfx1030", "gfx1030=>gfx1031", Alias("gfx1030")),
+        ("gfx1031", "gfx11-generic gfx1030", "gfx1030=>gfx1031", Relabelled("gfx1030")),
         ("gfx1103", "gfx1100 gfx11-generic", "+best", Generic("gfx11-generic")),
         ("gfx908", "gfx9-generic", "gfx900=>gfx908", Refused(codes::NO_ROUTE, "gfx900=>gfx908: there is no code object for gfx900; code for gfx9-generic cannot serve gfx908")),
         // Then the first pair of the plan whose source is present and allowed.
-        ("gfx1031", "gfx1030", "gfx1030=>gfx1031", Alias("gfx1030")),
-        ("gfx902", "gfx900:xnack+ gfx900:xnack-", "gfx900=>gfx902", Alias("gfx900")),
-        ("gfx1031", "gfx1032 gfx1030", "gfx1030=>gfx1031 gfx1032=>gfx1031", Alias("gfx1030")),
-        ("gfx1031", "gfx1032 gfx1030", "gfx1032=>gfx1031 gfx1030=>gfx1031", Alias("gfx1032")),
-        ("gfx1031", "gfx1032", "gfx1030=>gfx1031 gfx1032=>gfx1031", Alias("gfx1032")),
-        ("gfx1031", "gfx900 gfx1030", "gfx900=>gfx1031 gfx1030=>gfx1031", Alias("gfx1030")),
-        ("gfx11-generic", "gfx1102", "gfx1102=>gfx11-generic", Alias("gfx1102")),
-        ("gfx1103", "gfx1102", "+gfx1102=>gfx1103", Alias("gfx1102")),
-        ("gfx1103", "gfx1100 gfx1102", "+gfx1100=>gfx1103 gfx1102=>gfx1103", Alias("gfx1100")),
+        ("gfx1031", "gfx1030", "gfx1030=>gfx1031", Relabelled("gfx1030")),
+        ("gfx902", "gfx900:xnack+ gfx900:xnack-", "gfx900=>gfx902", Relabelled("gfx900")),
+        ("gfx1031", "gfx1032 gfx1030", "gfx1030=>gfx1031 gfx1032=>gfx1031", Relabelled("gfx1030")),
+        ("gfx1031", "gfx1032 gfx1030", "gfx1032=>gfx1031 gfx1030=>gfx1031", Relabelled("gfx1032")),
+        ("gfx1031", "gfx1032", "gfx1030=>gfx1031 gfx1032=>gfx1031", Relabelled("gfx1032")),
+        ("gfx1031", "gfx900 gfx1030", "gfx900=>gfx1031 gfx1030=>gfx1031", Relabelled("gfx1030")),
+        ("gfx11-generic", "gfx1102", "gfx1102=>gfx11-generic", Relabelled("gfx1102")),
+        ("gfx1103", "gfx1102", "+gfx1102=>gfx1103", Relabelled("gfx1102")),
+        ("gfx1103", "gfx1100 gfx1102", "+gfx1100=>gfx1103 gfx1102=>gfx1103", Relabelled("gfx1100")),
         // A validated pair of the plan before an experimental one.
-        ("gfx1150", "gfx1100 gfx1151", "+gfx1100=>gfx1150 gfx1151=>gfx1150", Alias("gfx1151")),
-        ("gfx1150", "gfx1100", "+gfx1100=>gfx1150 gfx1151=>gfx1150", Alias("gfx1100")),
+        ("gfx1150", "gfx1100 gfx1151", "+gfx1100=>gfx1150 gfx1151=>gfx1150", Relabelled("gfx1151")),
+        ("gfx1150", "gfx1100", "+gfx1100=>gfx1150 gfx1151=>gfx1150", Relabelled("gfx1100")),
         // Without a plan the best of the product's table: identical before generic before experimental.
-        ("gfx1031", "gfx1032 gfx1030", "best", Alias("gfx1030")),
-        ("gfx1031", "gfx1032 gfx1100", "best", Alias("gfx1032")),
-        ("gfx11-generic", "gfx1100 gfx1102", "best", Alias("gfx1102")),
-        ("gfx11-generic", "gfx1100 gfx1103", "+best", Alias("gfx1100")),
-        ("gfx11-generic", "gfx1101 gfx1103", "+best", Alias("gfx1103")),
-        ("gfx1103", "gfx1100 gfx1101 gfx1102", "best", Alias("gfx1102")),
-        ("gfx1103", "gfx1100 gfx1101", "best", Alias("gfx1101")),
-        ("gfx10-3-generic", "gfx1010 gfx1032", "+best", Alias("gfx1032")),
-        ("gfx9-generic", "gfx906 gfx90c", "+best", Alias("gfx90c")),
-        ("gfx1152", "gfx1100 gfx1102 gfx1151 gfx1153", "+best", Alias("gfx1153")),
-        ("gfx1152", "gfx1100 gfx1102 gfx1151", "+best", Alias("gfx1151")),
-        ("gfx1152", "gfx1100 gfx1102", "+best", Alias("gfx1102")),
-        ("gfx908", "gfx904 gfx906", "+best", Alias("gfx904")),
+        ("gfx1031", "gfx1032 gfx1030", "best", Relabelled("gfx1030")),
+        ("gfx1031", "gfx1032 gfx1100", "best", Relabelled("gfx1032")),
+        ("gfx11-generic", "gfx1100 gfx1102", "best", Relabelled("gfx1102")),
+        ("gfx11-generic", "gfx1100 gfx1103", "+best", Relabelled("gfx1100")),
+        ("gfx11-generic", "gfx1101 gfx1103", "+best", Relabelled("gfx1103")),
+        ("gfx1103", "gfx1100 gfx1101 gfx1102", "best", Relabelled("gfx1102")),
+        ("gfx1103", "gfx1100 gfx1101", "best", Relabelled("gfx1101")),
+        ("gfx10-3-generic", "gfx1010 gfx1032", "+best", Relabelled("gfx1032")),
+        ("gfx9-generic", "gfx906 gfx90c", "+best", Relabelled("gfx90c")),
+        ("gfx1152", "gfx1100 gfx1102 gfx1151 gfx1153", "+best", Relabelled("gfx1153")),
+        ("gfx1152", "gfx1100 gfx1102 gfx1151", "+best", Relabelled("gfx1151")),
+        ("gfx1152", "gfx1100 gfx1102", "+best", Relabelled("gfx1102")),
+        ("gfx908", "gfx904 gfx906", "+best", Relabelled("gfx904")),
         // Where code must change: compiled again if the link has done so for every source, else rewritten.
         ("gfx1250-strict", "gfx1250 gfx1250-strict", "gfx1250=>gfx1250-strict", Native),
         ("gfx1250-strict", "gfx1250@gfx1250-strict gfx1250-strict", "best", Native),
@@ -207,8 +207,8 @@ fn the_truth_table_of_routes() {
         ("gfx1031", "gfx1100", "gfx1100=>gfx1031 gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "encode instructions differently; gfx1030=>gfx1031")),
         ("gfx1150", "gfx1100", "gfx1100=>gfx1150", Refused(codes::PAIR_REFUSED, "gfx1100=>gfx1150 is experimental")),
         ("gfx1010", "gfx1030", "+gfx1030=>gfx1010", Refused(codes::PAIR_REFUSED, "scratch encodings")),
-        ("gfx1100", "gfx1150 gfx1103", "+best", Alias("gfx1103")),
-        ("gfx1100", "gfx1150", "+best", Alias("gfx1150")),
+        ("gfx1100", "gfx1150 gfx1103", "+best", Relabelled("gfx1103")),
+        ("gfx1100", "gfx1150", "+best", Relabelled("gfx1150")),
         ("gfx1031", "gfx1030", "gfx1030=>gfx1032", Refused(codes::NO_ROUTE, "the plan has no pair for gfx1031; gfx1030 is there")),
         ("gfx9999", "gfx1030", "gfx1030=>gfx9999", Refused(codes::UNKNOWN_TARGET, "`gfx9999` is no known")),
         ("gfx1031", "gfx1030", "gfx9999=>gfx1031", Refused(codes::UNKNOWN_TARGET, "`gfx9999` is no known")),
@@ -224,7 +224,7 @@ fn the_truth_table_of_routes() {
         match (expected, routed(request, present, plan)) {
             (Native, Ok(Selection::Native)) => {}
             (Generic(name), Ok(Selection::Generic { generic })) if generic.name == *name => {}
-            (Alias(name), Ok(Selection::Alias { source })) if source.name == *name => {}
+            (Relabelled(name), Ok(Selection::Relabelled { source })) if source.name == *name => {}
             (Recompiled(name), Ok(Selection::Recompiled { source })) if source.name == *name => {}
             (Rewrite(name), Ok(Selection::Rewrite { source })) if source.name == *name => {}
             (Refused(code, part), Err(refusal)) => {

@@ -182,7 +182,7 @@ fn relabel_sibling(source: &SourceEntry<'_>, target: &TargetId) -> Result<Derive
         FamilyRegistry::installed().apply_families(&source.object, target).map_err(single_relabel_error)?;
     verify_derived(source, &data, target).map_err(single_relabel_error)?;
     let data = with_own_build_id(data, source.data);
-    Ok(DerivedCode { data, route: Route::Alias, families, code: None })
+    Ok(DerivedCode { data, route: Route::Relabelled, families, code: None })
 }
 
 /// Relabels the code object of a sibling whose kernels read work-group IDs from other registers than the target's.

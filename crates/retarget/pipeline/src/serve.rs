@@ -131,7 +131,7 @@ fn has_source_processor(entry: &&SourceEntry<'_>, source: &str) -> bool {
 }
 
 fn result_of_made(source: &'static str, made: &[NewEntry]) -> TargetResult {
-    let route = made.first().map_or(Route::Alias, |entry| entry.route);
+    let route = made.first().map_or(Route::Relabelled, |entry| entry.route);
     let entries = made.iter().map(|entry| entry.id.clone()).collect();
     let left_out =
         |entry: &NewEntry| entry.left_out.iter().map(|kernel| (entry.id.clone(), kernel.clone())).collect::<Vec<_>>();

@@ -64,7 +64,7 @@ fn targets_are_added_behind_what_is_there_and_recorded() {
         assert_eq!(*again.entry(&id("gfx1031")).unwrap().data, *object("gfx1031", 0x37));
         let rows: Vec<_> = record(&bytes).entries.into_iter().map(|row| (row.target, row.route, row.source)).collect();
         let native = |target: &str| (target.to_owned(), Route::Native, None);
-        let alias = |target: &str| (target.to_owned(), Route::Alias, Some("gfx1030".to_owned()));
+        let alias = |target: &str| (target.to_owned(), Route::Relabelled, Some("gfx1030".to_owned()));
         assert_eq!(rows, [native("gfx1030"), native("gfx1100"), alias("gfx1031"), alias("gfx1036")]);
     }
 }

@@ -406,7 +406,7 @@ fn whole_section_range(section: &CodeSection<'_>) -> Vec<Range<usize>> {
 }
 
 fn matching_symbol_ranges(section: &CodeSection<'_>, wanted: &str, names: &NameStyle) -> Vec<Range<usize>> {
-    let symbols = section.symbols.iter().filter(|symbol| names.is(&symbol.name, wanted));
+    let symbols = section.symbols.iter().filter(|symbol| names.matches_name(&symbol.name, wanted));
     symbols.map(|symbol| extent(section, symbol)).collect()
 }
 

@@ -23,7 +23,7 @@ impl NameStyle {
     }
 
     /// Whether the user's `wanted` matches this name.
-    pub(crate) fn is(&self, name: &str, wanted: &str) -> bool {
+    pub(crate) fn matches_name(&self, name: &str, wanted: &str) -> bool {
         name == wanted || self.readable(name).is_some_and(|readable| readable == wanted)
     }
 }
@@ -38,6 +38,8 @@ mod tests {
         assert_eq!(on.shown("_Z3addPKfS0_Pf"), "add(float const*, float const*, float*)");
         assert_eq!(off.shown("_Z3addPKfS0_Pf"), "_Z3addPKfS0_Pf");
         assert_eq!(on.shown("_Z3ad"), "_Z3ad");
-        assert!(on.is("_Z1kv", "k()") && on.is("_Z1kv", "_Z1kv") && !off.is("_Z1kv", "k()"));
+        assert!(
+            on.matches_name("_Z1kv", "k()") && on.matches_name("_Z1kv", "_Z1kv") && !off.matches_name("_Z1kv", "k()")
+        );
     }
 }
