@@ -29,6 +29,7 @@ mod disk;
 mod dist;
 mod doc_pages;
 mod documents;
+mod example_commits;
 mod exhaustive;
 mod extras;
 mod fresh;

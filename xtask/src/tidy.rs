@@ -5,8 +5,8 @@
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
 use crate::{
-    architecture, doc_pages, exhaustive, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths,
-    registry, sources, started_programs, style_figures, walk,
+    architecture, doc_pages, example_commits, exhaustive, fuzz_targets, ignored_reads, install, licences, measure,
+    minimum, paths, registry, sources, started_programs, style_figures, walk,
 };
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
@@ -69,6 +69,7 @@ pub(crate) fn check() -> Outcome {
             check_text(&name, &text, &mut complaints);
             check_words(&name, &text, &retired, &mut complaints);
             complaints.extend(exhaustive::complaint(&name, &text));
+            example_commits::check_text(&name, &text, &mut complaints);
             styles.add(&name, &text);
             if is_product(&name) {
                 types.add(&name, &text);
