@@ -10,7 +10,7 @@ use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::{RoutePermissions, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_load_model::acceptance::check_new_code;
-use hotswap_pipeline::{RetargetRequest, TargetResult};
+use hotswap_pipeline::{RetargetRequest, TargetOutcome, TargetResult};
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::CString;
 
@@ -45,7 +45,7 @@ fn retarget_now(bytes: &[u8], target: &str, permissions: Permissions) -> Result<
         if let (Some(new), Some(expected)) = (&new, &made.expected) {
             expected.check_written(new)?;
         }
-        let (_, result) = made.fates.into_iter().next().ok_or_else(missing_code_object_error)?;
+        let TargetOutcome { result, .. } = made.outcomes.into_iter().next().ok_or_else(missing_code_object_error)?;
         return finished_code(bytes, new, &result);
     }
     if is_code_object(bytes) {

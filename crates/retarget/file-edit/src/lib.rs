@@ -22,4 +22,3 @@ pub use file_job::{
     BeforeNamed, ContainerResult, EditProgress, FileJob, HandledFile, MAPPED, NoProgress, PACKED, ProcessedContainer,
     READ, WrittenFile, host_part, thread_count,
 };
-pub use unsuited::NamedResult;

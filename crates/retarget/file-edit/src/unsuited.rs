@@ -10,12 +10,9 @@
 
 use hotswap_bundle::{ContainerForm, ContainerImage, EntryId, FoundContainer, ImageKind, OffloadKind, linked};
 use hotswap_code_object::CodeObject;
-use hotswap_pipeline::TargetResult;
+use hotswap_pipeline::{TargetOutcome, TargetResult};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
-
-/// The name of a requested target, and the outcome for it.
-pub type NamedResult = (String, TargetResult);
 
 /// The outcome for the targets in a container to which nothing can be added; empty where it lacks device code.
 ///
@@ -25,7 +22,7 @@ pub fn unsuited_results(
     found: &FoundContainer<'_>,
     targets: &[String],
     file: &[u8],
-) -> Result<Vec<NamedResult>, Diagnostic> {
+) -> Result<Vec<TargetOutcome>, Diagnostic> {
     if found.form == ContainerForm::Bare {
         // Damage is the more important reason.
         CodeObject::parse(found.bytes)?;
@@ -34,7 +31,11 @@ pub fn unsuited_results(
     if images.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(targets.iter().map(|target| (target.clone(), unsuited_result(target, found.form, &images))).collect())
+    Ok(targets.iter().map(|target| unsuited_target(target, found.form, &images)).collect())
+}
+
+fn unsuited_target(target: &str, form: ContainerForm, images: &[ContainerImage<'_>]) -> TargetOutcome {
+    TargetOutcome { target: target.to_owned(), result: unsuited_result(target, form, images) }
 }
 
 fn unsuited_result(target: &str, form: ContainerForm, images: &[ContainerImage<'_>]) -> TargetResult {

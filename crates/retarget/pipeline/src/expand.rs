@@ -59,18 +59,18 @@ pub fn expand_bundle(
         return Ok(Expansion::kept_unchanged("not a bundle"));
     }
     let request = RetargetRequest::of_plan(plan, findings, level);
-    let BundleResult { written, results, remarks, has_code_objects } =
+    let BundleResult { written, outcomes, remarks, has_code_objects } =
         retarget_bundle(bytes, &request, &HostPart::default())?;
     if !has_code_objects {
         return Ok(Expansion::kept_unchanged("no code object"));
     }
     if plan.policy == Policy::Compile && !remarks.is_empty() {
         return Ok(Expansion {
-            refused: refused_targets(&results),
+            refused: refused_targets(&outcomes),
             ..Expansion::kept_unchanged("targets are refused")
         });
     }
-    let derived: Vec<String> = results.into_iter().flat_map(|(_, result)| result.into_entries()).collect();
+    let derived: Vec<String> = outcomes.into_iter().flat_map(|outcome| outcome.result.into_entries()).collect();
     let bytes = written.map(WrittenBundle::into_bytes).transpose()?;
     let kept = (bytes.is_none() || derived.is_empty()).then_some(NOTHING_TO_ADD);
     let warnings = if plan.policy == Policy::Warn { remarks } else { Vec::new() };

@@ -1,6 +1,6 @@
 //! The plan's policy: which pairs it accepts, and what becomes of targets that cannot be made.
 
-use crate::request::{RetargetRequest, SourcePolicy, TargetResult};
+use crate::request::{RetargetRequest, SourcePolicy, TargetOutcome, TargetResult};
 use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, Verdict};
 use hotswap_plan::{Plan, Policy, RetargetPair};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -58,7 +58,7 @@ pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
 pub(crate) fn remarks_about(request: &RetargetRequest, result: &TargetResult) -> Result<Vec<Diagnostic>, Diagnostic> {
     match (&request.sources, result) {
         (SourcePolicy::Best | SourcePolicy::Only(_), _) => {
-            Ok(first_reason(result).into_iter().chain(left_out(result)).collect())
+            Ok(first_reason(result).into_iter().chain(left_out_warning(result)).collect())
         }
         (SourcePolicy::Plan { .. }, TargetResult::Refused { reasons, .. }) => {
             let refusal = first_of(reasons);
@@ -79,13 +79,15 @@ pub struct TargetRefusal {
 }
 
 /// The targets that were refused.
-pub(crate) fn refused_targets(results: &[(String, TargetResult)]) -> Vec<TargetRefusal> {
-    results.iter().filter_map(target_refusal_of).collect()
+pub(crate) fn refused_targets(outcomes: &[TargetOutcome]) -> Vec<TargetRefusal> {
+    outcomes.iter().filter_map(target_refusal_of).collect()
 }
 
-fn target_refusal_of((target, result): &(String, TargetResult)) -> Option<TargetRefusal> {
-    match result {
-        TargetResult::Refused { reasons, .. } => Some(TargetRefusal { target: target.clone(), why: first_of(reasons) }),
+fn target_refusal_of(outcome: &TargetOutcome) -> Option<TargetRefusal> {
+    match &outcome.result {
+        TargetResult::Refused { reasons, .. } => {
+            Some(TargetRefusal { target: outcome.target.clone(), why: first_of(reasons) })
+        }
         _ => None,
     }
 }
@@ -105,8 +107,8 @@ fn missing_refusal_reason() -> Diagnostic {
 }
 
 /// The record's warning for a target that was made without some of its kernels.
-fn left_out(fate: &TargetResult) -> Option<Diagnostic> {
-    let TargetResult::Made { left_out, .. } = fate else { return None };
+fn left_out_warning(result: &TargetResult) -> Option<Diagnostic> {
+    let TargetResult::Made { left_out, .. } = result else { return None };
     let names: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
     let (entry, _) = left_out.first()?;
     let what = format!("{entry}: {} kernels are left out: {}", names.len(), names.join(" "));
@@ -114,10 +116,11 @@ fn left_out(fate: &TargetResult) -> Option<Diagnostic> {
 }
 
 /// The record's reason for a target that was not made.
-fn first_reason(fate: &TargetResult) -> Option<Diagnostic> {
-    let TargetResult::Refused { reasons, names } = fate else { return None };
-    reasons
+fn first_reason(result: &TargetResult) -> Option<Diagnostic> {
+    let by_name = result.disagreements().first();
+    result
+        .reasons()
         .first()
         .cloned()
-        .or_else(|| names.first().map(|row| Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string())))
+        .or_else(|| by_name.map(|row| Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string())))
 }

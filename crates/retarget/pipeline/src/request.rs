@@ -105,6 +105,13 @@ fn pair_processor_names(pair: &'_ RetargetPair) -> (&str, &str) {
     (pair.source.as_str(), pair.target.as_str())
 }
 
+/// A requested target, or the entry ID of a code object that was removed, with its result in one bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetOutcome {
+    pub target: String,
+    pub result: TargetResult,
+}
+
 /// The result for one target in one bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetResult {
@@ -135,6 +142,18 @@ pub enum TargetResult {
 }
 
 impl TargetResult {
+    /// The defects of the sources; empty unless the target is refused.
+    #[must_use]
+    pub fn reasons(&self) -> &[Diagnostic] {
+        if let Self::Refused { reasons, .. } = self { reasons } else { &[] }
+    }
+
+    /// Disagreements of the host part with the sources; empty unless the target is refused.
+    #[must_use]
+    pub fn disagreements(&self) -> &[Disagreement] {
+        if let Self::Refused { names, .. } = self { names } else { &[] }
+    }
+
     /// IDs of the entries that were made for the target.
     pub(crate) fn into_entries(self) -> Vec<String> {
         if let Self::Made { entries, .. } = self { entries } else { Vec::new() }

@@ -9,7 +9,7 @@
 
 use crate::entry::NewEntry;
 use crate::names::HostNames;
-use crate::request::{RetargetRequest, SourcePolicy, TargetResult};
+use crate::request::{RetargetRequest, SourcePolicy, TargetOutcome, TargetResult};
 use crate::serve::SourceCandidates;
 use crate::write::{WrittenBundle, write_bundle};
 use crate::{parse, policy, record, superseded};
@@ -27,15 +27,15 @@ pub struct RetargetedBundle<'a> {
     /// The expected summary of the new content in a file; `None` where it was read already.
     pub expected: Option<BundleSummary>,
     /// Every requested target and every dropped entry, in that order. Empty where the bundle lacks code objects.
-    pub fates: Vec<(String, TargetResult)>,
+    pub outcomes: Vec<TargetOutcome>,
 }
 
 /// The result for one bundle, for callers in this crate.
 pub(crate) struct BundleResult<'a> {
     /// `None` where nothing changes.
     pub(crate) written: Option<WrittenBundle<'a>>,
-    /// The result of every requested target and every dropped entry, as [`RetargetedBundle::fates`].
-    pub(crate) results: Vec<(String, TargetResult)>,
+    /// The result of every requested target and every dropped entry, as [`RetargetedBundle::outcomes`].
+    pub(crate) outcomes: Vec<TargetOutcome>,
     /// The record's remarks about targets that were not made as requested.
     pub(crate) remarks: Vec<Diagnostic>,
     pub(crate) has_code_objects: bool,
@@ -51,9 +51,17 @@ pub fn retarget<'a>(
     request: &RetargetRequest,
     host: &HostPart<'_>,
 ) -> Result<RetargetedBundle<'a>, Diagnostic> {
-    let BundleResult { written, results, .. } = retarget_bundle(bytes, request, host)?;
+    let BundleResult { written, outcomes, .. } = retarget_bundle(bytes, request, host)?;
     let (draft, expected) = written.map(|written| (written.draft, written.expected)).unzip();
-    Ok(RetargetedBundle { draft, expected: expected.flatten(), fates: results })
+    Ok(RetargetedBundle { draft, expected: expected.flatten(), outcomes })
+}
+
+fn dropped_entry(id: &str) -> TargetOutcome {
+    TargetOutcome { target: id.to_owned(), result: TargetResult::Dropped }
+}
+
+fn superseded_entry(entry: &superseded::SupersededEntry) -> TargetOutcome {
+    TargetOutcome { target: entry.id.clone(), result: TargetResult::Superseded(entry.generic) }
 }
 
 /// The steps for one bundle: parse, derive, record, write.
@@ -76,11 +84,11 @@ pub(crate) fn retarget_bundle<'a>(
         SourcePolicy::Plan { .. } => (HostNames::without_bundle(host, request.unchecked_names), Vec::new()),
     };
     let serving = SourceCandidates { present: &present, made_before, names: &names, dropped: &dropped, request };
-    let Derivation { mut results, derived, remarks } = serve_all(&serving, &bundle)?;
-    results.extend(dropped.iter().map(|id| (id.clone(), TargetResult::Dropped)));
+    let Derivation { mut outcomes, derived, remarks } = serve_all(&serving, &bundle)?;
+    outcomes.extend(dropped.iter().map(|id| dropped_entry(id)));
     if request.drop_covered {
         let superseded = superseded::superseded_entries(&present, &derived, request, &dropped, &names)?;
-        results.extend(superseded.iter().map(|entry| (entry.id.clone(), TargetResult::Superseded(entry.generic))));
+        outcomes.extend(superseded.iter().map(superseded_entry));
         dropped.extend(superseded.into_iter().map(|entry| entry.id));
     }
     let has_code_objects = !present.is_empty();
@@ -89,7 +97,7 @@ pub(crate) fn retarget_bundle<'a>(
     let is_noted = present.iter().any(|entry| request.is_compiled(entry.target.processor.name));
     let changes = !derived.is_empty() || !remarks.is_empty() || !dropped.is_empty() || packs || is_noted;
     if !changes && (companions.is_empty() || !has_code_objects) {
-        return Ok(BundleResult { written: None, results, remarks, has_code_objects });
+        return Ok(BundleResult { written: None, outcomes, remarks, has_code_objects });
     }
     let record =
         record::build_record(&bundle, (&present, &derived), &remarks, request, |one| is_kept_entry(one, &dropped))?;
@@ -101,7 +109,7 @@ pub(crate) fn retarget_bundle<'a>(
     bundle.retain(|entry| is_kept_entry(&entry.id, &dropped) && !is_replaced(entry));
     bundle.set_compression(compression_of_result(&bundle, request));
     let written = write_bundle(bundle, derived, &sources, &record)?;
-    Ok(BundleResult { written, results, remarks, has_code_objects })
+    Ok(BundleResult { written, outcomes, remarks, has_code_objects })
 }
 
 fn is_kept_entry(id: &str, dropped: &[String]) -> bool {
@@ -110,14 +118,14 @@ fn is_kept_entry(id: &str, dropped: &[String]) -> bool {
 
 /// The code objects made for all targets.
 struct Derivation {
-    results: Vec<(String, TargetResult)>,
+    outcomes: Vec<TargetOutcome>,
     derived: Vec<NewEntry>,
     remarks: Vec<Diagnostic>,
 }
 
 /// Serves the targets one by one. A bundle without code objects lacks a source, and that is not a refusal.
 fn serve_all(serving: &SourceCandidates<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivation, Diagnostic> {
-    let (mut results, mut derived, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut outcomes, mut derived, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
     for target in serving.request.targets.iter().filter(|_| !serving.present.is_empty()) {
         let (result, made) = serving.serve_target(target)?;
         serving.refuse_dropped_cover(target, &result)?;
@@ -129,9 +137,9 @@ fn serve_all(serving: &SourceCandidates<'_, '_>, bundle: &Bundle<'_>) -> Result<
             derived.push(entry);
         }
         serving.present.iter().for_each(|entry| bundle.release(entry.data));
-        results.push((target.clone(), result));
+        outcomes.push(TargetOutcome { target: target.clone(), result });
     }
-    Ok(Derivation { results, derived, remarks })
+    Ok(Derivation { outcomes, derived, remarks })
 }
 
 /// The compression of the result: the bundle's own at the requested level, or the requested one where it lacks one.

@@ -3,7 +3,7 @@
 
 use crate::entry::{NewEntry, SourceEntry};
 use crate::names::HostNames;
-use crate::request::{RetargetRequest, TargetResult};
+use crate::request::{RetargetRequest, TargetOutcome, TargetResult};
 use crate::serve::SourceCandidates;
 use crate::write::WrittenBundle;
 use crate::{parse, record, retarget};
@@ -32,12 +32,17 @@ pub fn relabel_standalone(
     let host = HostPart::default();
     let names = HostNames::without_bundle(&host, request.unchecked_names);
     let serving = SourceCandidates { present: &present, made_before: Vec::new(), names: &names, dropped: &[], request };
-    let (fate, made) = serving.serve_target(target)?;
-    Ok((record_standalone(&present, &made, request)?, fate))
+    let (result, made) = serving.serve_target(target)?;
+    Ok((record_standalone(&present, &made, request)?, result))
 }
 
-/// The result of [`bundled`]: the bundle, where a target was made, and the result for each.
-pub type BundledSource = (Option<Vec<u8>>, Vec<(String, TargetResult)>);
+/// The result of [`bundle_standalone`] and [`retarget_archived`].
+#[derive(Debug)]
+pub struct BundledSource {
+    /// The bundle, where a target was made.
+    pub bundle: Option<Vec<u8>>,
+    pub outcomes: Vec<TargetOutcome>,
+}
 
 /// As [`crate::retarget()`], for a code object that is in no bundle: a bundle of it and of what was made from it or from
 /// `others`, as `clang-offload-bundler` writes it, the host's empty entry first. The others are not in it.
@@ -59,9 +64,9 @@ pub fn bundle_standalone(
     let mut request = request.clone();
     request.drop.extend(objects[1..].iter().map(|(target, _)| *target));
     let made = retarget::retarget_bundle(&plain, &request, &HostPart::default())?;
-    let is_made = made.results.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
+    let is_made = made.outcomes.iter().any(|outcome| matches!(outcome.result, TargetResult::Made { .. }));
     let written = made.written.filter(|_| is_made).map(WrittenBundle::into_bytes).transpose()?;
-    Ok((written, made.results))
+    Ok(BundledSource { bundle: written, outcomes: made.outcomes })
 }
 
 /// As [`crate::retarget()`], for a fat binary of a kernel archive: the changed one as a plain bundle.
@@ -74,7 +79,7 @@ pub fn retarget_archived(found: &FoundContainer<'_>, request: &RetargetRequest) 
     let request = RetargetRequest { compression: None, ..request.clone() };
     let made = retarget::retarget_bundle(&plain, &request, &HostPart::default())?;
     let written = made.written.map(WrittenBundle::into_bytes).transpose()?;
-    Ok((written, made.results))
+    Ok(BundledSource { bundle: written, outcomes: made.outcomes })
 }
 
 /// A bundle of code objects that are in none, as `clang-offload-bundler` lays it out, with their records.

@@ -4,7 +4,7 @@
 use hotswap_bundle::{Bundle, parse};
 use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::HostPart;
-use hotswap_pipeline::{RetargetRequest, TargetResult, expand_bundle};
+use hotswap_pipeline::{RetargetRequest, TargetOutcome, TargetResult, expand_bundle};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_samples::code_object::Sample;
@@ -36,12 +36,12 @@ fn request(targets: &[&str]) -> RetargetRequest {
 #[derive(Debug)]
 struct Done {
     bytes: Option<Vec<u8>>,
-    fates: Vec<(String, TargetResult)>,
+    outcomes: Vec<TargetOutcome>,
 }
 
 fn retarget(bytes: &[u8], request: &RetargetRequest) -> Result<Done, Diagnostic> {
     let done = hotswap_pipeline::retarget(bytes, request, &HostPart::default())?;
-    Ok(Done { bytes: done.draft.map(|draft| draft.to_vec()), fates: done.fates })
+    Ok(Done { bytes: done.draft.map(|draft| draft.to_vec()), outcomes: done.outcomes })
 }
 
 /// Targets in the bundle, and each made one with the entry that it was made from.
@@ -75,7 +75,11 @@ fn settings_that_the_target_lacks_become_one_entry() {
         let sources: Vec<&str> = present.split(' ').collect();
         let input = bundle(&sources);
         let done = retarget(&input, &request(&[target])).unwrap();
-        assert!(matches!(done.fates[..], [(_, TargetResult::Made { .. })]), "{present}: {:?}", done.fates);
+        assert!(
+            matches!(done.outcomes[..], [TargetOutcome { result: TargetResult::Made { .. }, .. }]),
+            "{present}: {:?}",
+            done.outcomes
+        );
         let bytes = done.bytes.unwrap();
         let shown = show(&bytes);
         assert_eq!(shown, format!("{present} {expected}"));
@@ -92,8 +96,8 @@ fn settings_that_the_target_lacks_become_one_entry() {
 fn a_setting_that_is_on_and_absent_is_refused_by_name() {
     for (present, target) in [("gfx1010:xnack+", "gfx1030"), ("gfx906:sramecc+", "gfx900")] {
         let done = retarget(&bundle(&[present]), &request(&[target])).unwrap();
-        let [(_, TargetResult::Refused { reasons, .. })] = &done.fates[..] else {
-            panic!("{present}: {:?}", done.fates)
+        let [TargetOutcome { result: TargetResult::Refused { reasons, .. }, .. }] = &done.outcomes[..] else {
+            panic!("{present}: {:?}", done.outcomes)
         };
         assert_eq!((reasons.len(), reasons[0].code), (1, codes::PAIR_REFUSED));
         assert_eq!(reasons[0].place.entry, Some(id(present)));

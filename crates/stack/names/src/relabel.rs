@@ -9,7 +9,7 @@
 use crate::name_map::NamePair;
 use hotswap_bundle::{Bundle, EntryId, FoundContainer, is_bundle};
 use hotswap_code_object::{CodeObject, is_code_object};
-use hotswap_pipeline::{RetargetRequest, SourcePolicy, TargetResult, retarget};
+use hotswap_pipeline::{RetargetRequest, SourcePolicy, TargetOutcome, TargetResult, retarget};
 use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{Processor, find_processor};
@@ -132,14 +132,14 @@ fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<DerivedBundle, D
     };
     let made = retarget(bundle, &request, &Default::default())?;
     let mut refused = Vec::new();
-    for (target, result) in &made.fates {
+    for TargetOutcome { target, result } in &made.outcomes {
         let pair = pairs.iter().find(|pair| pair.own.name == *target);
         if let (Some(pair), TargetResult::Refused { reasons, .. }) = (pair, result) {
             let reason = reasons.first().map_or_else(|| "no reason is known".to_owned(), describe_error);
             refused.push(RefusedPair { pair: *pair, reason });
         }
     }
-    let is_made = made.fates.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
+    let is_made = made.outcomes.iter().any(|outcome| matches!(outcome.result, TargetResult::Made { .. }));
     let image = made.draft.filter(|_| is_made).map(|draft| draft.to_vec());
     if let (Some(image), Some(expected)) = (&image, &made.expected) {
         expected.check_written(image)?;

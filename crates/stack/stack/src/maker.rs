@@ -25,10 +25,10 @@ use hotswap_code_object::is_code_object;
 use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_file_edit::{
-    ContainerResult, EditProgress, FileJob, HandledFile, NamedResult, NoProgress, PACKED, host_part, new_file, unsuited,
+    ContainerResult, EditProgress, FileJob, HandledFile, NoProgress, PACKED, host_part, new_file, unsuited,
 };
 use hotswap_files::{InputFile, Placement, ScratchDirectory};
-use hotswap_pipeline::{RetargetRequest, RetargetedBundle, SourcePolicy, TargetResult};
+use hotswap_pipeline::{RetargetRequest, RetargetedBundle, SourcePolicy, TargetOutcome, TargetResult};
 use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -118,20 +118,20 @@ impl<'m> OutputMaker<'m> {
     ) -> Result<OutputWay, Reasons> {
         let file = &order.action.input;
         let request = RetargetRequest { compression: Some(Compression::default()), ..self.request(wanted) };
-        let (mut bundle, mut results) =
+        let mut made =
             hotswap_pipeline::bundle_standalone(input, &[], &request).map_err(|error| reason_in_file(error, file))?;
-        let reasons = all_refusals(&results);
+        let reasons = all_refusals(&made.outcomes);
         if !reasons.is_empty() {
             let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
             let request = others.add_to_request(request);
-            (bundle, results) = hotswap_pipeline::bundle_standalone(input, &others.code_objects(), &request)
+            made = hotswap_pipeline::bundle_standalone(input, &others.code_objects(), &request)
                 .map_err(|error| reason_in_file(error, file))?;
-            if !all_refusals(&results).is_empty() {
+            if !all_refusals(&made.outcomes).is_empty() {
                 return Err(reasons.into_iter().map(|reason| reason.in_file(file)).collect());
             }
-            self.note_other_sources(order, &results);
+            self.note_other_sources(order, &made.outcomes);
         }
-        let Some(bundle) = bundle else { return Ok(OutputWay::Unchanged) };
+        let Some(bundle) = made.bundle else { return Ok(OutputWay::Unchanged) };
         write_checked(order, input, &bundle)
     }
 
@@ -152,7 +152,7 @@ impl<'m> OutputMaker<'m> {
             let again = hotswap_pipeline::relabel_standalone(&code, &wanted.target, &others.add_to_request(request))
                 .map_err(|error| reason_in_file(error, file))?;
             made = again.0;
-            self.note_other_sources(order, &[(wanted.target.clone(), again.1)]);
+            self.note_other_sources(order, &[TargetOutcome { target: wanted.target.clone(), result: again.1 }]);
         }
         let Some(made) = made else {
             let reasons = refusal_reasons(&result);
@@ -163,8 +163,8 @@ impl<'m> OutputMaker<'m> {
     }
 
     /// Notes the targets that were made from code of another GPU than planned.
-    fn note_other_sources(&self, order: &OutputRequest<'_>, results: &[NamedResult]) {
-        for (target, result) in results {
+    fn note_other_sources(&self, order: &OutputRequest<'_>, results: &[TargetOutcome]) {
+        for TargetOutcome { target, result } in results {
             let TargetResult::Made { source, .. } = result else { continue };
             if let Some(row) =
                 order.action.content.wanted_targets().iter().find(|row| row.target == *target && row.source != *source)
@@ -212,10 +212,9 @@ impl<'m> OutputMaker<'m> {
                 (made, vec![result])
             }
             other => {
-                let (made, results) =
-                    hotswap_pipeline::bundle_standalone(code, &[], &self.request(other.wanted_targets()))
-                        .map_err(|error| vec![error])?;
-                (made, results.into_iter().map(|(_, result)| result).collect())
+                let made = hotswap_pipeline::bundle_standalone(code, &[], &self.request(other.wanted_targets()))
+                    .map_err(|error| vec![error])?;
+                (made.bundle, made.outcomes.into_iter().map(|outcome| outcome.result).collect())
             }
         };
         let reasons: Reasons = results.iter().flat_map(refusal_reasons).collect();
@@ -288,8 +287,8 @@ impl<'m> OutputMaker<'m> {
         let wanted = content.wanted_targets();
         if !found.form.takes_targets() {
             let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
-            let fates = unsuited::unsuited_results(found, &targets, input.bytes)?;
-            return Ok(unchanged_container(fates.iter().flat_map(|(_, fate)| refusal_reasons(fate)).collect()));
+            let outcomes = unsuited::unsuited_results(found, &targets, input.bytes)?;
+            return Ok(unchanged_container(all_refusals(&outcomes)));
         }
         let present = targets_of(found)?;
         let wanted: Vec<WantedTarget> = wanted.iter().filter(|row| has_source(&present, row)).cloned().collect();
@@ -301,22 +300,22 @@ impl<'m> OutputMaker<'m> {
             request.drop = vec![wanted.source.parse::<TargetId>()?];
         }
         if !found.form.is_bundle() {
-            let (new, fates) = hotswap_pipeline::retarget_archived(found, &request)?;
-            let said = fates.iter().flat_map(|(_, fate)| refusal_reasons(fate)).collect();
-            return Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said });
+            let made = hotswap_pipeline::retarget_archived(found, &request)?;
+            let said = all_refusals(&made.outcomes);
+            return Ok(ContainerResult { new: made.bundle.map(FileRope::from), expected: None, said });
         }
         let mut made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
-        let mut said = all_refusals(&made.fates);
+        let mut said = all_refusals(&made.outcomes);
         if !said.is_empty()
             && let Some(SubstitutedBundle { made: again, remarks }) =
-                self.made_from_others(found, host, &present, &wanted, &made.fates)?
+                self.made_from_others(found, host, &present, &wanted, &made.outcomes)?
         {
             (made, said) = (again, Vec::new());
             remarks
                 .into_iter()
                 .for_each(|remark| self.note(remark.in_file(&input.action.input).in_entry(found.place.to_string())));
         }
-        said.extend(self.shown_names(found, host, &wanted, &made.fates)?);
+        said.extend(self.shown_names(found, host, &wanted, &made.outcomes)?);
         Ok(ContainerResult { new: made.draft, expected: made.expected, said })
     }
 
@@ -328,7 +327,7 @@ impl<'m> OutputMaker<'m> {
         host: &HostPart<'_>,
         present: &[TargetId],
         wanted: &[WantedTarget],
-        results: &[NamedResult],
+        results: &[TargetOutcome],
     ) -> Result<Option<SubstitutedBundle<'a>>, Diagnostic> {
         if self.settings.names == NameMode::Own {
             return Ok(None);
@@ -345,7 +344,7 @@ impl<'m> OutputMaker<'m> {
             }
         }
         let made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
-        for (target, result) in &made.fates {
+        for TargetOutcome { target, result } in &made.outcomes {
             let row = wanted.iter().find(|row| row.target == *target);
             match (result, row) {
                 (TargetResult::Refused { .. }, _) => return Ok(None),
@@ -364,13 +363,14 @@ impl<'m> OutputMaker<'m> {
         found: &FoundContainer<'_>,
         host: &HostPart<'_>,
         wanted: &[WantedTarget],
-        fates: &[NamedResult],
+        outcomes: &[TargetOutcome],
     ) -> Result<Reasons, Diagnostic> {
         let pairs: Vec<RetargetPair> = wanted
             .iter()
             .filter(|row: &&WantedTarget| {
-                fates.iter().any(|(target, fate)| {
-                    *target == row.target && matches!(fate, TargetResult::There | TargetResult::Covered(_))
+                outcomes.iter().any(|outcome| {
+                    outcome.target == row.target
+                        && matches!(outcome.result, TargetResult::There | TargetResult::Covered(_))
                 })
             })
             .map(pair_of_row)
@@ -427,17 +427,17 @@ fn has_source(present: &[TargetId], row: &WantedTarget) -> bool {
 
 /// The reasons of a target that was not made.
 fn refusal_reasons(result: &TargetResult) -> Reasons {
-    let TargetResult::Refused { reasons, names } = result else { return Vec::new() };
     let advice = "serve it with --names source, so that host part and code agree";
-    reasons.iter().cloned().chain(names.first().map(|row| chosen_by_name_error(row).advise(advice))).collect()
+    let by_name = result.disagreements().first();
+    result.reasons().iter().cloned().chain(by_name.map(|row| chosen_by_name_error(row).advise(advice))).collect()
 }
 
-fn all_refusals(results: &[NamedResult]) -> Reasons {
-    results.iter().flat_map(|(_, result)| refusal_reasons(result)).collect()
+fn all_refusals(results: &[TargetOutcome]) -> Reasons {
+    results.iter().flat_map(|outcome| refusal_reasons(&outcome.result)).collect()
 }
 
-fn is_refused(results: &[NamedResult], target: &str) -> bool {
-    results.iter().any(|(other, result)| other == target && matches!(result, TargetResult::Refused { .. }))
+fn is_refused(results: &[TargetOutcome], target: &str) -> bool {
+    results.iter().any(|one| one.target == target && matches!(one.result, TargetResult::Refused { .. }))
 }
 
 /// A file that names a GPU whose code it does not have.

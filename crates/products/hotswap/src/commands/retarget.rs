@@ -25,11 +25,11 @@ use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_file_edit::{
-    ContainerResult, FileJob, HandledFile, MAPPED, NamedResult, PACKED, host_part, new_file, thread_count, unsuited,
+    ContainerResult, FileJob, HandledFile, MAPPED, PACKED, host_part, new_file, thread_count, unsuited,
 };
 use hotswap_files::{InputFile, WriteOptions};
 use hotswap_load_model::{FileUse, ReadDepth};
-use hotswap_pipeline::{RetargetRequest, TargetResult};
+use hotswap_pipeline::{RetargetRequest, TargetOutcome, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::{PROCESSORS, TargetId};
@@ -269,12 +269,12 @@ impl RetargetArguments {
         let job = self.file_job(&bytes, paths, &progress);
         let containers = job.containers().map_err(|error| error.in_file(paths.name))?;
         let host = host_part(&bytes, &containers);
-        let work: HandledFile<'_, TargetResults> = job
+        let work: HandledFile<'_, TargetOutcomes> = job
             .process(containers, &|_, found| match found.form {
                 ContainerForm::Bundle | ContainerForm::CompressedBundle(_) => {
                     let made = hotswap_pipeline::retarget(found.bytes, request, &host)?;
-                    let mut said = made.fates;
-                    if !said.iter().any(|(target, _)| request.targets.contains(target)) {
+                    let mut said = made.outcomes;
+                    if !said.iter().any(|outcome| request.targets.contains(&outcome.target)) {
                         said.extend(unsuited::unsuited_results(found, &request.targets, &bytes)?);
                     }
                     // A dry run writes nothing, so nothing needs to be kept on disk.
@@ -390,15 +390,15 @@ impl RetargetArguments {
     }
 }
 
-type TargetResults = Vec<NamedResult>;
+type TargetOutcomes = Vec<TargetOutcome>;
 
 /// The fat binary of a kernel archive with further targets.
 fn archived<'a>(
     found: &FoundContainer<'a>,
     request: &RetargetRequest,
-) -> Result<ContainerResult<'a, TargetResults>, Diagnostic> {
-    let (new, said) = hotswap_pipeline::retarget_archived(found, request)?;
-    Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said })
+) -> Result<ContainerResult<'a, TargetOutcomes>, Diagnostic> {
+    let made = hotswap_pipeline::retarget_archived(found, request)?;
+    Ok(ContainerResult { new: made.bundle.map(FileRope::from), expected: None, said: made.outcomes })
 }
 
 /// The host part of an archive's code is another file.
@@ -409,7 +409,7 @@ fn unchecked_host() -> Diagnostic {
 }
 
 /// The code object was made, and its file has no record of it.
-fn unrecorded(work: &HandledFile<'_, TargetResults>) -> Option<Diagnostic> {
+fn unrecorded(work: &HandledFile<'_, TargetOutcomes>) -> Option<Diagnostic> {
     let made = work.only()?.to_vec();
     let lost = hotswap_bundle::split_record(&made).is_ok_and(|(_, record)| record.is_none());
     let what = "bytes follow the code object that its headers do not name, so there is no place for its record";
@@ -437,27 +437,31 @@ fn relabel<'a>(
     bytes: &'a [u8],
     others: &[InputFile],
     request: &RetargetRequest,
-) -> Result<ContainerResult<'a, TargetResults>, Diagnostic> {
+) -> Result<ContainerResult<'a, TargetOutcomes>, Diagnostic> {
     let [target] = &request.targets[..] else {
         let what = format!("a code object has room for one target, and {} are requested", request.targets.len());
         return Err(Diagnostic::error(codes::USAGE, what));
     };
     let sources: Vec<&[u8]> = iter::once(bytes).chain(others.iter().map(|other| &**other)).collect();
-    let (new, fate) = hotswap_pipeline::relabel_standalone(&sources, target, request)?;
-    if !others.is_empty() && matches!(fate, TargetResult::There | TargetResult::Covered(_)) {
+    let (new, result) = hotswap_pipeline::relabel_standalone(&sources, target, request)?;
+    if !others.is_empty() && matches!(result, TargetResult::There | TargetResult::Covered(_)) {
         let what = format!("one of the sources serves {target} as it is, so nothing is made");
         return Err(Diagnostic::error(codes::USAGE, what).advise("use that file"));
     }
-    Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said: vec![(target.clone(), fate)] })
+    Ok(ContainerResult {
+        new: new.map(FileRope::from),
+        expected: None,
+        said: vec![TargetOutcome { target: target.clone(), result }],
+    })
 }
 
 /// The bundle of a code object and of what is made from it.
 fn keep_source<'a>(
     bytes: &'a [u8],
     request: &RetargetRequest,
-) -> Result<ContainerResult<'a, TargetResults>, Diagnostic> {
-    let (new, said) = hotswap_pipeline::bundle_standalone(bytes, &[], request)?;
-    Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said })
+) -> Result<ContainerResult<'a, TargetOutcomes>, Diagnostic> {
+    let made = hotswap_pipeline::bundle_standalone(bytes, &[], request)?;
+    Ok(ContainerResult { new: made.bundle.map(FileRope::from), expected: None, said: made.outcomes })
 }
 
 /// The outcome of a plan in one container.
@@ -499,15 +503,12 @@ fn expand<'a>(
 /// The result for a container to which nothing can be added.
 fn not_followed(found: &FoundContainer<'_>, plan: &Plan, file: &[u8]) -> Result<ContainerOutcome, Diagnostic> {
     let targets: Vec<String> = plan.targets().into_iter().map(str::to_owned).collect();
-    let fates = unsuited::unsuited_results(found, &targets, file)?;
-    let has_code = !fates.is_empty();
+    let outcomes = unsuited::unsuited_results(found, &targets, file)?;
+    let has_code = !outcomes.is_empty();
     let place = found.place.to_string();
-    let reasons = fates.into_iter().filter_map(|(_, fate)| match fate {
-        TargetResult::Refused { reasons, .. } => Some(reasons),
-        _ => None,
-    });
     // One line for the container: the reason is the same for all targets.
-    let reason = reasons.flatten().next().zip(severity(plan.policy));
+    let reason =
+        outcomes.iter().flat_map(|outcome| outcome.result.reasons()).next().cloned().zip(severity(plan.policy));
     let problems = reason.map(|(reason, severity)| Diagnostic { severity, ..reason }.in_entry(place));
     let text = if has_code { "unchanged: no target can be added\n" } else { "unchanged: no device code\n" };
     Ok(ContainerOutcome {

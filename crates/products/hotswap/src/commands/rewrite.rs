@@ -25,11 +25,10 @@ use hotswap_compat::names::HostPart;
 use hotswap_compat::{RoutePermissions, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_device_symbols::note;
 use hotswap_file_edit::{
-    ContainerResult, FileJob, HandledFile, MAPPED, NamedResult, WrittenFile, host_part, new_file, thread_count,
-    unsuited,
+    ContainerResult, FileJob, HandledFile, MAPPED, WrittenFile, host_part, new_file, thread_count, unsuited,
 };
 use hotswap_files::{InputFile, WriteOptions};
-use hotswap_pipeline::RetargetRequest;
+use hotswap_pipeline::{RetargetRequest, TargetOutcome};
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -270,11 +269,14 @@ fn container<'a>(
         });
     }
     let made = hotswap_pipeline::retarget(found.bytes, request, host)?;
-    let fates =
-        if made.fates.is_empty() { unsuited::unsuited_results(found, &request.targets, file)? } else { made.fates };
-    Ok(ContainerResult { new: made.draft, expected: made.expected, said: object_reports_of_results(fates, &place) })
+    let outcomes = if made.outcomes.is_empty() {
+        unsuited::unsuited_results(found, &request.targets, file)?
+    } else {
+        made.outcomes
+    };
+    Ok(ContainerResult { new: made.draft, expected: made.expected, said: object_reports_of_results(outcomes, &place) })
 }
 
-fn object_reports_of_results(fates: Vec<NamedResult>, place: &str) -> Vec<ObjectReport> {
-    fates.into_iter().flat_map(|(_, fate)| ObjectReport::of_fate(place, fate)).collect()
+fn object_reports_of_results(outcomes: Vec<TargetOutcome>, place: &str) -> Vec<ObjectReport> {
+    outcomes.into_iter().flat_map(|outcome| ObjectReport::of_result(place, outcome.result)).collect()
 }

@@ -6,8 +6,8 @@ use crate::work::text;
 use hotswap_bundle::FoundContainer;
 use hotswap_compat::find_pair;
 use hotswap_compat::names::Disagreement;
-use hotswap_file_edit::{HandledFile, NamedResult};
-use hotswap_pipeline::TargetResult;
+use hotswap_file_edit::HandledFile;
+use hotswap_pipeline::{TargetOutcome, TargetResult};
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Route};
 use hotswap_targets::find_processor;
@@ -21,31 +21,27 @@ const WORTH_TELLING: u64 = 1 << 20;
 struct ContainerSummary<'a> {
     found: FoundContainer<'a>,
     size: u64,
-    fates: Vec<NamedResult>,
+    outcomes: Vec<TargetOutcome>,
 }
 
 impl ContainerSummary<'_> {
     /// The disagreements of the host part with the targets.
     fn disagreements(&self) -> Vec<Disagreement> {
-        let names = self.fates.iter().filter_map(|(_, fate)| match fate {
-            TargetResult::Refused { names, .. } => Some(names),
-            _ => None,
-        });
-        names.flatten().cloned().collect()
+        self.outcomes.iter().flat_map(|outcome| outcome.result.disagreements()).cloned().collect()
     }
 }
 
-/// The fate of each target in each container.
+/// The result for each target in each container.
 pub(super) struct RetargetReport<'a> {
     containers: Vec<ContainerSummary<'a>>,
 }
 
 impl<'a> RetargetReport<'a> {
-    pub(super) fn new(work: &HandledFile<'a, Vec<NamedResult>>) -> Self {
+    pub(super) fn new(work: &HandledFile<'a, Vec<TargetOutcome>>) -> Self {
         let containers = work.done.iter().map(|handled| ContainerSummary {
             found: handled.found.clone(),
             size: handled.size.unwrap_or(handled.found.bytes.len() as u64),
-            fates: handled.said.clone(),
+            outcomes: handled.said.clone(),
         });
         Self { containers: containers.collect() }
     }
@@ -54,13 +50,10 @@ impl<'a> RetargetReport<'a> {
     pub(super) fn problems(&self, policy: Policy, file: &Path) -> Vec<Diagnostic> {
         let Some(severity) = severity(policy) else { return Vec::new() };
         let mut problems = Vec::new();
-        for ContainerSummary { found, fates, .. } in &self.containers {
+        for ContainerSummary { found, outcomes, .. } in &self.containers {
             let place = found.place.to_string();
-            let reasons = fates.iter().filter_map(|(_, fate)| match fate {
-                TargetResult::Refused { reasons, .. } => Some(reasons),
-                _ => None,
-            });
-            problems.extend(reasons.flatten().map(|reason| {
+            let reasons = outcomes.iter().flat_map(|outcome| outcome.result.reasons());
+            problems.extend(reasons.map(|reason| {
                 let mut problem = Diagnostic { severity, ..reason.clone() }.in_file(file);
                 let entry = problem.place.entry.take().map_or(place.clone(), |entry| format!("{place}: {entry}"));
                 problem.in_entry(entry)
@@ -74,9 +67,9 @@ impl<'a> RetargetReport<'a> {
     /// The results for the targets, in the order of the request.
     pub(super) fn rows(&self) -> Vec<ResultRow> {
         let mut rows: Vec<ResultRow> = Vec::new();
-        for (target, fate) in self.containers.iter().flat_map(|container| &container.fates) {
+        for TargetOutcome { target, result } in self.containers.iter().flat_map(|container| &container.outcomes) {
             // A removed entry is reported by its ID, which is longer than a target.
-            add(&mut rows, ResultRow { target: target.clone(), how: words(target, fate), containers: 1 });
+            add(&mut rows, ResultRow { target: target.clone(), how: result_text(target, result), containers: 1 });
         }
         sort(&mut rows);
         rows
@@ -86,7 +79,7 @@ impl<'a> RetargetReport<'a> {
     pub(super) fn table(&self, file: &Path, old: usize, size: Option<u64>) -> String {
         let left_out = self.left_out();
         let file = text::plain(&file.display().to_string());
-        let untouched = self.containers.iter().filter(|container| container.fates.is_empty()).count();
+        let untouched = self.containers.iter().filter(|container| container.outcomes.is_empty()).count();
         let untouched =
             if untouched > 0 { format!(", {untouched} of them without code objects to go by") } else { String::new() };
         let count = self.containers.len();
@@ -104,8 +97,8 @@ impl<'a> RetargetReport<'a> {
 
     /// A line for each kernel that was left out.
     fn left_out(&self) -> String {
-        let fates = self.containers.iter().flat_map(|container| &container.fates);
-        let rows = fates.filter_map(|(target, fate)| match fate {
+        let outcomes = self.containers.iter().flat_map(|container| &container.outcomes);
+        let rows = outcomes.filter_map(|TargetOutcome { target, result }| match result {
             TargetResult::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
             _ => None,
         });
@@ -133,12 +126,12 @@ impl<'a> RetargetReport<'a> {
     }
 }
 
-fn container_json(ContainerSummary { found, size, fates }: &ContainerSummary<'_>) -> Value {
+fn container_json(ContainerSummary { found, size, outcomes }: &ContainerSummary<'_>) -> Value {
     json!({
         "place": found.place.to_string(),
         "form": found.form.to_string(),
         "sizes": [found.bytes.len(), size],
-        "targets": fates.iter().map(|(target, fate)| detail(target, fate)).collect::<Vec<_>>(),
+        "targets": outcomes.iter().map(|outcome| outcome_json(&outcome.target, &outcome.result)).collect::<Vec<_>>(),
     })
 }
 
@@ -177,8 +170,8 @@ pub(super) fn table(rows: &[ResultRow]) -> String {
     text::table(&cells)
 }
 
-fn words(target: &str, fate: &TargetResult) -> String {
-    match fate {
+fn result_text(target: &str, result: &TargetResult) -> String {
+    match result {
         TargetResult::There => "there already".to_owned(),
         TargetResult::Covered(generic) => format!("covered by {generic}"),
         TargetResult::Made { source, route, left_out, .. } => {
@@ -212,8 +205,8 @@ fn remark_of_pair(source: &str, target: &str) -> Option<PairRemark> {
     Some(PairRemark { status: pair.status.to_string(), remark: word })
 }
 
-fn detail(target: &str, fate: &TargetResult) -> Value {
-    match fate {
+fn outcome_json(target: &str, result: &TargetResult) -> Value {
+    match result {
         TargetResult::There => json!({ "target": target, "how": "native" }),
         TargetResult::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
         TargetResult::Made { source, route, entries, code, left_out } => {

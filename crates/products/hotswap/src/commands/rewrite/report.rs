@@ -49,8 +49,8 @@ impl ObjectReport {
     }
 
     /// The outcome for the target in one container.
-    pub(super) fn of_fate(place: &str, fate: TargetResult) -> Vec<Self> {
-        match fate {
+    pub(super) fn of_result(place: &str, result: TargetResult) -> Vec<Self> {
+        match result {
             TargetResult::Made { route: Route::Rewritten, code, entries, .. } => code
                 .into_iter()
                 .zip(entries)
