@@ -36,8 +36,10 @@ pub(crate) const ALLOWED: &[Row] = &[
     // Whole trees of libraries.
     ("hotswap-stack", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                         "hotswap-bundle", "hotswap-compat", "hotswap-load-model", "hotswap-pipeline", "hotswap-file-edit"]),
+    // Text and JSON of instructions.
+    ("hotswap-disassembly", &["hotswap-report", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                  "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-file-edit", "hotswap-isa",
+                  "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-file-edit", "hotswap-isa", "hotswap-disassembly",
                   "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-load-model", "hotswap-coverage", "hotswap-stack",
                   "hotswap-packages", "hotswap-profile-drain"]),
     // Runs in the programs of users, and does not depend on the tools.

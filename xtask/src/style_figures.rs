@@ -36,6 +36,7 @@ const SHORT_DOC_WORDS: usize = 3;
 #[rustfmt::skip]
 const ROWS: &[FigureRow] = &[
     row("crates/amdgpu/code-object", 0, 20, 2),
+    row("crates/amdgpu/disassembly", 0, 5, 0),
     row("crates/amdgpu/hazards", 1, 2, 7),
     row("crates/amdgpu/isa", 0, 26, 0),
     row("crates/amdgpu/isa-meta", 10, 26, 12),
@@ -53,7 +54,7 @@ const ROWS: &[FigureRow] = &[
     row("crates/emulation/hsa-emulated", 4, 12, 25),
     row("crates/evidence/check", 0, 0, 0),
     row("crates/evidence/lint", 0, 11, 0),
-    row("crates/products/hotswap", 0, 27, 0),
+    row("crates/products/hotswap", 0, 22, 0),
     row("crates/products/libhotswap", 0, 1, 0),
     row("crates/profile/coverage", 2, 7, 7),
     row("crates/profile/profile-drain", 1, 12, 0),

@@ -16,6 +16,7 @@ mod digits;
 pub mod exit_codes;
 pub mod explanations;
 pub mod limit;
+mod plain_text;
 mod record;
 
 pub use certificate::{
@@ -25,4 +26,5 @@ pub use codes::DiagnosticCode;
 pub use diagnostic::{Diagnostic, DiagnosticLocation, Severity};
 pub use digits::hex_digits;
 pub use explanations::CodeExplanation;
+pub use plain_text::escape_control;
 pub use record::{EntryRecord, FamilyCount, Record, Route, SourceText};

@@ -13,7 +13,6 @@ mod outcome;
 mod stream_input;
 mod work {
     pub(crate) mod inventory;
-    pub(crate) mod names;
     pub(crate) mod text;
 }
 

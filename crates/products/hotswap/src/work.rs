@@ -9,7 +9,6 @@ pub(crate) mod grouped;
 pub(crate) mod inventory;
 pub(crate) mod kept_gpus;
 pub(crate) mod kept_plans;
-pub(crate) mod names;
 pub(crate) mod package_tree;
 pub(crate) mod packages;
 pub(crate) mod probe;

@@ -1,5 +1,7 @@
 //! Tables of text, and escaping of names that come from files.
 
+pub(crate) use hotswap_report::escape_control as plain;
+
 /// Wider cells (names out of damaged files) overflow instead of widening their column.
 const WIDEST: usize = 200;
 
@@ -18,11 +20,6 @@ fn column_width(rows: &[Vec<String>], column: usize) -> usize {
 fn padded_line(row: &[String], widths: &[usize]) -> String {
     let cells = row.iter().zip(widths).map(|(cell, &width)| format!("{cell:<width$}"));
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-}
-
-/// Text from a file, with control characters escaped.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
 /// A word that a shell takes as this text, whatever characters are in it.

@@ -4,13 +4,13 @@ use cpp_demangle::Symbol;
 use std::borrow::Cow;
 
 /// Whether and how names are demangled.
-pub(crate) struct NameStyle {
-    pub(crate) demangle: bool,
+pub struct NameStyle {
+    pub demangle: bool,
 }
 
 impl NameStyle {
     /// The source form of a name, where it has one.
-    pub(crate) fn readable(&self, name: &str) -> Option<String> {
+    pub fn readable(&self, name: &str) -> Option<String> {
         if !self.demangle || !name.starts_with("_Z") {
             return None;
         }
@@ -18,12 +18,12 @@ impl NameStyle {
     }
 
     /// The name for comments.
-    pub(crate) fn shown<'n>(&self, name: &'n str) -> Cow<'n, str> {
+    pub fn shown<'n>(&self, name: &'n str) -> Cow<'n, str> {
         self.readable(name).map_or(Cow::Borrowed(name), Cow::Owned)
     }
 
     /// Whether the user's `wanted` matches this name.
-    pub(crate) fn matches_name(&self, name: &str, wanted: &str) -> bool {
+    pub fn matches_name(&self, name: &str, wanted: &str) -> bool {
         name == wanted || self.readable(name).is_some_and(|readable| readable == wanted)
     }
 }

@@ -6,10 +6,10 @@
 //! Invariants: The items of a section are contiguous and cover it. No item crosses the end of its chunk, and no item
 //! allocates. The output does not depend on the number of cores.
 
-use super::chunk::{Chunk, ChunkRole, chunks};
-use super::isa::{Banks, DecodeResult, Inst, InstructionReader};
-use super::out::OutputClosed;
-use super::pc::PcSumTracker;
+use crate::chunk::{Chunk, ChunkRole, chunks};
+use crate::instruction_reader::{Banks, DecodeResult, Inst, InstructionReader};
+use crate::out::OutputClosed;
+use crate::pc::PcSumTracker;
 use hotswap_code_object::{CodeMap, CodeSection, CodeSymbol, ObjectKind, Relocation};
 use std::hint::black_box;
 use std::ops::Range;
@@ -32,7 +32,7 @@ const DATA_LINE: usize = 16;
 
 /// The reason why bytes are shown as bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum RawBytesReason {
+pub enum RawBytesReason {
     /// They are not an instruction of the target.
     Unknown,
     /// The section ends inside of the instruction.
@@ -47,7 +47,7 @@ pub(super) enum RawBytesReason {
 
 /// The item at an offset.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum SectionItem {
+pub enum SectionItem {
     Instruction(Inst),
     Bytes(RawBytesReason),
     /// The same padding word, repeated.
@@ -68,34 +68,34 @@ impl SizedItem {
 
 /// The target of a branch, or of a computed address.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BranchTarget<'s> {
-    pub(super) address: u64,
+pub struct BranchTarget<'s> {
+    pub address: u64,
     /// Offset of a label in this section.
-    pub(super) label: Option<usize>,
+    pub label: Option<usize>,
     /// The symbol that covers it, and the distance from the symbol's start.
-    pub(super) name: Option<(&'s CodeSymbol<'s>, usize)>,
+    pub name: Option<(&'s CodeSymbol<'s>, usize)>,
 }
 
 /// An item with all facts about it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WalkItem<'s> {
-    pub(super) offset: usize,
-    pub(super) address: u64,
-    pub(super) bytes: &'s [u8],
-    pub(super) what: SectionItem,
+pub struct WalkItem<'s> {
+    pub offset: usize,
+    pub address: u64,
+    pub bytes: &'s [u8],
+    pub what: SectionItem,
     /// Whether a branch targets it.
-    pub(super) is_label: bool,
-    pub(super) target: Option<BranchTarget<'s>>,
+    pub is_label: bool,
+    pub target: Option<BranchTarget<'s>>,
     /// The address that it completes (`s_getpc_b64` and additions).
-    pub(super) refers: Option<BranchTarget<'s>>,
+    pub refers: Option<BranchTarget<'s>>,
     /// The banks of vector registers that its operands refer to (gfx12.5).
-    pub(super) banks: Banks,
+    pub banks: Banks,
     /// The relocations of its bytes.
-    pub(super) relocations: &'s [Relocation<'s>],
+    pub relocations: &'s [Relocation<'s>],
 }
 
 /// Receives the items of a section.
-pub(super) trait Sink {
+pub trait Sink {
     /// The same for a part of a section, in memory.
     type Part: Sink + Send;
     /// A part; `is_first` if it begins the section.
@@ -116,26 +116,26 @@ pub(super) trait Sink {
 
 /// Counts of the items seen.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tally {
-    pub(super) instructions: u64,
+pub struct Tally {
+    pub instructions: u64,
     /// Bytes of all these instructions.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// Bytes of padding that is shown as one line.
-    pub(super) padding: u64,
+    pub padding: u64,
     /// Bytes of data that the symbol table names.
-    pub(super) data: u64,
+    pub data: u64,
     /// Bytes in code that decode to no instruction.
-    pub(super) opaque: u64,
+    pub opaque: u64,
     /// Address of the first of them.
-    pub(super) first_opaque: Option<u64>,
+    pub first_opaque: Option<u64>,
 }
 
 /// A section that is being walked.
-pub(super) struct SectionView<'s> {
-    pub(super) map: &'s CodeMap<'s>,
-    pub(super) section: &'s CodeSection<'s>,
+pub struct SectionView<'s> {
+    pub map: &'s CodeMap<'s>,
+    pub section: &'s CodeSection<'s>,
     /// Prefix of the address in labels, so that they differ between sections that all begin at 0.
-    pub(super) prefix: Option<usize>,
+    pub prefix: Option<usize>,
     reader: InstructionReader,
     /// Padding is shown word by word.
     every_word: bool,
@@ -166,7 +166,7 @@ impl DwordBits {
 
 impl<'s> SectionView<'s> {
     /// The first pass over a section: marks labels.
-    pub(super) fn new(
+    pub fn new(
         map: &'s CodeMap<'s>,
         section: &'s CodeSection<'s>,
         prefix: Option<usize>,
@@ -229,7 +229,7 @@ impl<'s> SectionView<'s> {
     }
 
     /// Lanes of a wave in a chunk.
-    pub(super) fn lanes(&self, chunk: &Chunk<'_>) -> u8 {
+    pub fn lanes(&self, chunk: &Chunk<'_>) -> u8 {
         self.reader_of(chunk).lanes()
     }
 
@@ -237,7 +237,7 @@ impl<'s> SectionView<'s> {
         chunk.lanes.map_or(self.reader, |lanes| self.reader.with_lanes(lanes))
     }
 
-    pub(super) fn address(&self, offset: usize) -> u64 {
+    pub fn address(&self, offset: usize) -> u64 {
         self.section.address.wrapping_add(offset as u64)
     }
 
@@ -289,12 +289,7 @@ impl<'s> SectionView<'s> {
     }
 
     /// Passes everything inside of `wanted` to the sink. Large sections are processed by all cores.
-    pub(super) fn walk<S: Sink>(
-        &self,
-        wanted: &[Range<usize>],
-        sink: &mut S,
-        tally: &mut Tally,
-    ) -> Result<(), OutputClosed> {
+    pub fn walk<S: Sink>(&self, wanted: &[Range<usize>], sink: &mut S, tally: &mut Tally) -> Result<(), OutputClosed> {
         let chunks: Vec<_> = self.chunks.iter().filter(|one| is_wanted_chunk(one, wanted)).copied().collect();
         let batches = batches(&chunks);
         let threads = available_parallelism().map_or(1, usize::from);

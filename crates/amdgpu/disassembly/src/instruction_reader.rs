@@ -1,6 +1,6 @@
 //! The disassembler's view of the instruction set: the only file here that uses `hotswap-isa`.
 
-use super::out::TextOutput;
+use crate::out::TextOutput;
 use hotswap_isa::effects::RegisterEffect;
 use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::text::PrintOptions;
@@ -9,15 +9,15 @@ use hotswap_isa::versions::version_judgment;
 use hotswap_isa::{Feature, Flag, Isa, Target, Undecoded, Wave};
 use std::io::Write;
 
-pub(super) use hotswap_isa::Inst;
-pub(super) use hotswap_isa::bank::VgprBanks as Banks;
-pub(super) use hotswap_isa::versions::VersionJudgment;
+pub use hotswap_isa::Inst;
+pub use hotswap_isa::bank::VgprBanks as Banks;
+pub use hotswap_isa::versions::VersionJudgment;
 
 /// The top bits of SOPK, SOP1, SOPC and SOPP: every instruction with a branch target is one of these.
 const SCALAR_IMMEDIATE: u32 = 0b1011;
 
 /// The result of decoding bytes.
-pub(super) enum DecodeResult {
+pub enum DecodeResult {
     Instruction(Inst),
     /// No instruction; the length where the encoding gives it.
     Opaque(Option<usize>),
@@ -27,7 +27,7 @@ pub(super) enum DecodeResult {
 
 /// Decodes and prints for one target and wave size.
 #[derive(Clone, Copy)]
-pub(super) struct InstructionReader {
+pub struct InstructionReader {
     isa: Isa,
     /// Operands name 256 of 1,024 vector registers.
     has_banks: bool,
@@ -39,16 +39,16 @@ impl InstructionReader {
     }
 
     /// The reader for a processor's name, with the wave size that assemblers assume.
-    pub(super) fn find(processor: &str) -> Option<Self> {
+    pub fn find(processor: &str) -> Option<Self> {
         Target::find(processor).map(|target| Self::new(Isa::new(target)))
     }
 
     /// The reader for waves of that many lanes; unchanged for targets that have only one size.
-    pub(super) fn with_lanes(self, lanes: u8) -> Self {
+    pub fn with_lanes(self, lanes: u8) -> Self {
         Self::new(self.isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 }))
     }
 
-    pub(super) fn lanes(&self) -> u8 {
+    pub fn lanes(&self) -> u8 {
         match self.isa.wave() {
             Wave::W32 => 32,
             Wave::W64 => 64,
@@ -56,12 +56,12 @@ impl InstructionReader {
     }
 
     /// The assembler's default wave size.
-    pub(super) fn default_lanes(&self) -> u8 {
+    pub fn default_lanes(&self) -> u8 {
         Self::new(Isa::new(self.isa.target())).lanes()
     }
 
     #[inline]
-    pub(super) fn decode(&self, bytes: &[u8]) -> DecodeResult {
+    pub fn decode(&self, bytes: &[u8]) -> DecodeResult {
         match self.isa.decode(bytes) {
             Ok(inst) => DecodeResult::Instruction(inst),
             Err(Undecoded::Opaque { len }) => DecodeResult::Opaque(len.map(usize::from)),
@@ -71,19 +71,19 @@ impl InstructionReader {
 
     /// Length of an instruction; the same as that of [`InstructionReader::decode`], also for opaque bytes.
     #[inline]
-    pub(super) fn size(&self, bytes: &[u8]) -> Option<usize> {
+    pub fn size(&self, bytes: &[u8]) -> Option<usize> {
         self.isa.instruction_size(bytes).map(usize::from)
     }
 
     /// Whether the first word can belong to an instruction that states a branch target.
     #[inline]
-    pub(super) fn may_branch(&self, bytes: &[u8]) -> bool {
+    pub fn may_branch(&self, bytes: &[u8]) -> bool {
         bytes.first_chunk().is_some_and(|word| u32::from_le_bytes(*word) >> 28 == SCALAR_IMMEDIATE)
     }
 
     /// The address that an instruction at `address` branches to or calls, where it states one.
     #[inline]
-    pub(super) fn branch(&self, inst: &Inst, address: u64) -> Option<u64> {
+    pub fn branch(&self, inst: &Inst, address: u64) -> Option<u64> {
         if inst.words()[0] >> 28 != SCALAR_IMMEDIATE {
             return None;
         }
@@ -91,22 +91,22 @@ impl InstructionReader {
     }
 
     /// Whether assembly names the destination by a distance that a label can replace.
-    pub(super) fn takes_label(&self, inst: &Inst) -> bool {
+    pub fn takes_label(&self, inst: &Inst) -> bool {
         inst.mnemonic() != "s_add_pc_i64"
     }
 
     /// The versions of LLVM that read an instruction, where they differ.
     #[inline]
-    pub(super) fn version_judgment(&self, inst: &Inst) -> Option<&'static VersionJudgment> {
+    pub fn version_judgment(&self, inst: &Inst) -> Option<&'static VersionJudgment> {
         version_judgment(inst, self.isa)
     }
 
-    pub(super) fn mnemonic(&self, inst: &Inst) -> &'static str {
+    pub fn mnemonic(&self, inst: &Inst) -> &'static str {
         inst.mnemonic()
     }
 
     #[inline]
-    pub(super) fn print<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut TextOutput<W>) {
+    pub fn print<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut TextOutput<W>) {
         // Only labels can fail.
         let _ = inst.append_text(self.isa, PrintOptions { banks, ..PrintOptions::default() }, out.buffer());
     }
@@ -114,7 +114,7 @@ impl InstructionReader {
     /// The bank mode after an instruction. Blocks and functions begin and end with bank 0: LLVM's convention, on which
     /// its disassembler relies, too.
     #[inline]
-    pub(super) fn banks_after(&self, banks: Banks, inst: &Inst) -> Banks {
+    pub fn banks_after(&self, banks: Banks, inst: &Inst) -> Banks {
         if !self.has_banks || inst.is(Flag::Terminator) || inst.is(Flag::Call) {
             return Banks::ENTRY;
         }
@@ -122,17 +122,17 @@ impl InstructionReader {
     }
 
     /// Writes the registers that it reads, as elements of a JSON list.
-    pub(super) fn reads<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut TextOutput<W>) {
+    pub fn reads<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut TextOutput<W>) {
         list(inst.reads(self.isa).map(|effect| meant(effect, banks)), out);
     }
 
     /// Writes the registers that it writes, as elements of a JSON list.
-    pub(super) fn writes<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut TextOutput<W>) {
+    pub fn writes<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut TextOutput<W>) {
         list(inst.writes(self.isa).map(|effect| meant(effect, banks)), out);
     }
 
     /// The operands of a scalar instruction, if they are registers or constants.
-    pub(super) fn scalars(&self, inst: &Inst) -> [Option<Scalar>; 3] {
+    pub fn scalars(&self, inst: &Inst) -> [Option<Scalar>; 3] {
         let mut found = [None; 3];
         for (place, operand) in found.iter_mut().zip(inst.operands(self.isa)) {
             *place = match operand.value {
@@ -169,7 +169,7 @@ fn list<W: Write>(registers: impl Iterator<Item = Reg>, out: &mut TextOutput<W>)
 
 /// An operand of a scalar instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scalar {
+pub enum Scalar {
     Reg(Reg),
     /// A constant, sign-extended to 64 bits.
     Number(u64),

@@ -2,41 +2,12 @@
 //!
 //! Colours change the appearance only: with colours off the text has the same characters.
 
-use super::out::TextOutput;
-use clap::ValueEnum;
-use std::env;
-use std::io::{IsTerminal, Write, stdout};
-
-/// When to use colours.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    #[default]
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
-
-impl Color {
-    pub(super) fn is_on(self) -> bool {
-        match self {
-            Self::Always => true,
-            Self::Never => false,
-            Self::Auto => stdout().is_terminal() && allowed(&env::var("NO_COLOR"), &env::var("TERM")),
-        }
-    }
-}
-
-/// <https://no-color.org>: set and not empty means no colours.
-fn allowed(no_color: &Result<String, env::VarError>, term: &Result<String, env::VarError>) -> bool {
-    no_color.as_ref().map_or(true, String::is_empty) && term.as_ref().is_ok_and(|term| term != "dumb")
-}
+use crate::out::TextOutput;
+use std::io::Write;
 
 /// Kinds of text with a colour of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub enum Style {
     Mnemonic,
     Register,
     Number,
@@ -61,22 +32,22 @@ impl Style {
     }
 }
 
-pub(super) fn start<W: Write>(out: &mut TextOutput<W>, style: Style) {
+pub fn start<W: Write>(out: &mut TextOutput<W>, style: Style) {
     out.text(style.code());
 }
 
-pub(super) fn end<W: Write>(out: &mut TextOutput<W>) {
+pub fn end<W: Write>(out: &mut TextOutput<W>) {
     out.text(RESET);
 }
 
-pub(super) fn painted<W: Write>(out: &mut TextOutput<W>, style: Style, text: &str) {
+pub fn painted<W: Write>(out: &mut TextOutput<W>, style: Style, text: &str) {
     start(out, style);
     out.text(text);
     end(out);
 }
 
 /// Paints an instruction: the mnemonic, then the tokens of its operands by their form.
-pub(super) fn instruction<W: Write>(out: &mut TextOutput<W>, text: &str) {
+pub fn instruction<W: Write>(out: &mut TextOutput<W>, text: &str) {
     let (mnemonic, mut rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
     painted(out, Style::Mnemonic, mnemonic);
     while let Some(c) = rest.chars().next() {
@@ -177,13 +148,5 @@ mod tests {
         ] {
             assert_eq!(style(word), expected, "{word}");
         }
-    }
-
-    #[test]
-    fn no_color_and_dumb_terminals_are_respected() {
-        let set = |text: &str| Ok(text.to_owned());
-        let unset = || Err(env::VarError::NotPresent);
-        assert!(allowed(&unset(), &set("xterm")) && allowed(&set(""), &set("xterm")));
-        assert!(!allowed(&set("1"), &set("xterm")) && !allowed(&unset(), &set("dumb")) && !allowed(&unset(), &unset()));
     }
 }

@@ -17,48 +17,48 @@
 //! are in the order of the file. Registers of gfx12.5 are those of their bank. Keys without a value are left out,
 //! except `entry` and `id`. New keys may be added; `schema` changes when the meaning of an existing one changes.
 
-use super::assembly::label;
-use super::chunk::Chunk;
-use super::isa::{Inst, InstructionReader};
-use super::out::{OutputClosed, TextOutput, TextPart};
-use super::walk::{BranchTarget, RawBytesReason, SectionItem, SectionView, Sink, Tally, WalkItem};
-use crate::work::names::NameStyle;
+use crate::assembly::label;
+use crate::chunk::Chunk;
+use crate::instruction_reader::{Inst, InstructionReader};
+use crate::names::NameStyle;
+use crate::out::{OutputClosed, TextOutput, TextPart};
+use crate::walk::{BranchTarget, RawBytesReason, SectionItem, SectionView, Sink, Tally, WalkItem};
 use hotswap_code_object::{CodeSymbol, KernelFacts, Relocation, SymbolKind};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// The writer of the JSON document.
-pub(super) struct Json<'n, W> {
-    pub(super) out: TextOutput<W>,
-    pub(super) names: &'n NameStyle,
+pub struct Json<'n, W> {
+    pub out: TextOutput<W>,
+    pub names: &'n NameStyle,
     /// Whether the next element of each open list is its first: objects, sections, symbols, instructions.
     first: [bool; 4],
 }
 
 /// The keys of an object besides its sections.
-pub(super) struct ObjectHead<'h> {
-    pub(super) entry: Option<usize>,
-    pub(super) id: Option<&'h str>,
-    pub(super) place: &'h str,
-    pub(super) target: &'h str,
-    pub(super) kind: &'static str,
-    pub(super) lanes: u8,
+pub struct ObjectHead<'h> {
+    pub entry: Option<usize>,
+    pub id: Option<&'h str>,
+    pub place: &'h str,
+    pub target: &'h str,
+    pub kind: &'static str,
+    pub lanes: u8,
 }
 
 impl<'n, W: Write> Json<'n, W> {
-    pub(super) fn new(writer: W, names: &'n NameStyle) -> Self {
+    pub fn new(writer: W, names: &'n NameStyle) -> Self {
         Self { out: TextOutput::new(writer), names, first: [true; 4] }
     }
 
-    pub(super) fn begin(&mut self, file: &str) -> Result<(), OutputClosed> {
+    pub fn begin(&mut self, file: &str) -> Result<(), OutputClosed> {
         self.out.text("{\"schema\":1,\"file\":");
         self.string(file);
         self.out.text(",\"objects\":[");
         self.out.line()
     }
 
-    pub(super) fn object(&mut self, head: &ObjectHead<'_>) -> Result<(), OutputClosed> {
+    pub fn object(&mut self, head: &ObjectHead<'_>) -> Result<(), OutputClosed> {
         self.open(0);
         self.out.text("{\"entry\":");
         self.value(&json!(head.entry));
@@ -72,7 +72,7 @@ impl<'n, W: Write> Json<'n, W> {
         self.out.line()
     }
 
-    pub(super) fn end_object(&mut self, tally: &Tally) -> Result<(), OutputClosed> {
+    pub fn end_object(&mut self, tally: &Tally) -> Result<(), OutputClosed> {
         self.out.text("],\"summary\":");
         self.value(&json!({
             "instructions": tally.instructions,
@@ -86,7 +86,7 @@ impl<'n, W: Write> Json<'n, W> {
         self.out.line()
     }
 
-    pub(super) fn end(&mut self, problems: &[Value]) -> Result<(), OutputClosed> {
+    pub fn end(&mut self, problems: &[Value]) -> Result<(), OutputClosed> {
         self.out.text("],\"problems\":");
         self.value(&json!(problems));
         self.out.byte(b'}');

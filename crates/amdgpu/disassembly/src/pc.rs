@@ -7,7 +7,7 @@
 //! Absent on purpose: control flow. A jump into the middle of the sequence would make the remark wrong;
 //! compilers keep the sequence in one block.
 
-use super::isa::{Inst, InstructionReader, Scalar};
+use crate::instruction_reader::{Inst, InstructionReader, Scalar};
 use hotswap_isa::reg::{Reg, RegFile};
 
 /// Instructions after which an incomplete sum is dropped.
@@ -27,12 +27,12 @@ struct PcSum {
 
 /// The sums of a chunk: one at a time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PcSumTracker(Option<PcSum>);
+pub(crate) struct PcSumTracker(Option<PcSum>);
 
 impl PcSumTracker {
     /// Processes an instruction that ends at `end`; returns the address that it completes.
     #[inline]
-    pub(super) fn follow(&mut self, reader: &InstructionReader, inst: &Inst, end: u64) -> Option<u64> {
+    pub(crate) fn follow(&mut self, reader: &InstructionReader, inst: &Inst, end: u64) -> Option<u64> {
         let word = inst.words()[0];
         if word >> 30 != SCALAR {
             return None;

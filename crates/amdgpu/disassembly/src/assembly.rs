@@ -4,12 +4,12 @@
 //! else is a directive or a comment, so that `llvm-mc` assembles the same bytes: branches name labels, padding is one
 //! `.fill`, and bytes that are not an instruction are `.long` or `.byte`.
 
-use super::chunk::{Chunk, ChunkRole};
-use super::color::{self, Style};
-use super::isa::{InstructionReader, VersionJudgment};
-use super::out::{OutputClosed, TextOutput, TextPart};
-use super::walk::{BranchTarget, RawBytesReason, SectionItem, SectionView, Sink, WalkItem};
-use crate::work::names::NameStyle;
+use crate::chunk::{Chunk, ChunkRole};
+use crate::color::{self, Style};
+use crate::instruction_reader::{InstructionReader, VersionJudgment};
+use crate::names::NameStyle;
+use crate::out::{OutputClosed, TextOutput, TextPart};
+use crate::walk::{BranchTarget, RawBytesReason, SectionItem, SectionView, Sink, WalkItem};
 use hotswap_code_object::{CodeSymbol, KernelFacts, ObjectKind, Relocation, SymbolKind};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -19,25 +19,25 @@ const WIDTH: usize = 60;
 /// The displayed width of the tab.
 const TAB: usize = 8;
 
-pub(super) struct Assembly<'n, W> {
-    pub(super) out: TextOutput<W>,
-    pub(super) names: &'n NameStyle,
-    pub(super) color: bool,
+pub struct Assembly<'n, W> {
+    pub out: TextOutput<W>,
+    pub names: &'n NameStyle,
+    pub color: bool,
 }
 
 /// The facts in the header comment of a code object.
-pub(super) struct AssemblyHeader<'h> {
-    pub(super) file: &'h str,
-    pub(super) entry: Option<&'h str>,
-    pub(super) target: &'h str,
-    pub(super) lanes: u8,
+pub struct AssemblyHeader<'h> {
+    pub file: &'h str,
+    pub entry: Option<&'h str>,
+    pub target: &'h str,
+    pub lanes: u8,
     /// The default of `llvm-mc`.
-    pub(super) default_lanes: u8,
+    pub default_lanes: u8,
 }
 
 impl<W: Write> Assembly<'_, W> {
     /// The first lines of a code object.
-    pub(super) fn head(&mut self, head: &AssemblyHeader<'_>) -> Result<(), OutputClosed> {
+    pub fn head(&mut self, head: &AssemblyHeader<'_>) -> Result<(), OutputClosed> {
         let entry = head.entry.map(|entry| format!(", {entry}")).unwrap_or_default();
         self.comment_line(&format!("{}{entry}: {}", head.file, head.target))?;
         let lanes = if head.lanes == head.default_lanes { "" } else { wave_option(head.lanes) };
@@ -46,7 +46,7 @@ impl<W: Write> Assembly<'_, W> {
     }
 
     fn comment_line(&mut self, text: &str) -> Result<(), OutputClosed> {
-        let line = format!("// {}", crate::work::text::plain(text));
+        let line = format!("// {}", hotswap_report::escape_control(text));
         self.painted(Style::Comment, &line);
         self.out.line()
     }
@@ -78,10 +78,10 @@ impl<W: Write> Assembly<'_, W> {
             let _ = write!(self.out, ", {} bytes", symbol.size);
         }
         if let Some(around) = around {
-            let _ = write!(self.out, " in {}", crate::work::text::plain(&self.names.shown(&around.name)));
+            let _ = write!(self.out, " in {}", hotswap_report::escape_control(&self.names.shown(&around.name)));
         }
         if let Some(name) = self.names.readable(&symbol.name) {
-            let _ = write!(self.out, ": {}", crate::work::text::plain(&name));
+            let _ = write!(self.out, ": {}", hotswap_report::escape_control(&name));
         }
         self.end_comment()
     }
@@ -221,11 +221,14 @@ impl<W: Write> Assembly<'_, W> {
     fn destination(&mut self, target: &BranchTarget<'_>, always: bool) {
         match target.name {
             Some((symbol, 0)) => {
-                let _ = write!(self.out, " <{}>", crate::work::text::plain(&self.names.shown(&symbol.name)));
+                let _ = write!(self.out, " <{}>", hotswap_report::escape_control(&self.names.shown(&symbol.name)));
             }
             Some((symbol, distance)) if always => {
-                let _ =
-                    write!(self.out, " <{}+{distance:#x}>", crate::work::text::plain(&self.names.shown(&symbol.name)));
+                let _ = write!(
+                    self.out,
+                    " <{}+{distance:#x}>",
+                    hotswap_report::escape_control(&self.names.shown(&symbol.name))
+                );
             }
             None if always => {
                 self.out.text(" <");
@@ -242,7 +245,7 @@ impl<W: Write> Assembly<'_, W> {
             "" => drop(write!(self.out, "relocation {}", relocation.kind)),
             name => self.out.text(name),
         }
-        let _ = write!(self.out, " {}", crate::work::text::plain(&self.names.shown(&relocation.symbol)));
+        let _ = write!(self.out, " {}", hotswap_report::escape_control(&self.names.shown(&relocation.symbol)));
         match relocation.addend {
             0 => {}
             addend => drop(write!(self.out, "{}{:#x}", if addend < 0 { '-' } else { '+' }, addend.unsigned_abs())),
@@ -325,7 +328,7 @@ impl<'n, W: Write> Sink for Assembly<'n, W> {
 }
 
 /// The label of a branch target: its address, so that it does not depend on the rest of the output.
-pub(super) fn label<W: Write>(out: &mut TextOutput<W>, view: &SectionView<'_>, offset: usize) {
+pub fn label<W: Write>(out: &mut TextOutput<W>, view: &SectionView<'_>, offset: usize) {
     out.text(".L");
     if let Some(prefix) = view.prefix {
         out.decimal(prefix as u64);
@@ -357,7 +360,7 @@ fn quoted(name: &str) -> String {
     if !name.is_empty() && name.chars().all(is_plain_in_symbols) && !name.starts_with(|c: char| c.is_ascii_digit()) {
         return name.to_owned();
     }
-    let escaped = crate::work::text::plain(name).replace('\\', "\\\\").replace('"', "\\\"");
+    let escaped = hotswap_report::escape_control(name).replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
 }
 

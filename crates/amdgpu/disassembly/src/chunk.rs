@@ -6,7 +6,7 @@ use hotswap_code_object::{CodeMap, CodeSection, CodeSymbol, SymbolKind};
 
 /// The contents of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChunkRole {
+pub enum ChunkRole {
     /// Instructions that belong to a symbol.
     Code,
     Data,
@@ -16,20 +16,20 @@ pub(super) enum ChunkRole {
 
 /// A range of a section.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chunk<'s> {
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub struct Chunk<'s> {
+    pub start: usize,
+    pub end: usize,
     /// The symbols at its start, the most specific one first; none for a gap.
-    pub(super) symbols: &'s [CodeSymbol<'s>],
+    pub symbols: &'s [CodeSymbol<'s>],
     /// The enclosing function or kernel, where a label is inside of one.
-    pub(super) around: Option<&'s CodeSymbol<'s>>,
-    pub(super) role: ChunkRole,
+    pub around: Option<&'s CodeSymbol<'s>>,
+    pub role: ChunkRole,
     /// Lanes of a wave, where a kernel states them.
-    pub(super) lanes: Option<u8>,
+    pub lanes: Option<u8>,
 }
 
 /// The lanes of all kernels of a file, if they agree: the best guess for its functions.
-pub(super) fn common_lanes(map: &CodeMap<'_>) -> Option<u8> {
+pub fn common_lanes(map: &CodeMap<'_>) -> Option<u8> {
     let mut lanes = map.sections.iter().flat_map(|section| &section.symbols).filter_map(lanes_of);
     let first = lanes.next()?;
     lanes.all(|other| other == first).then_some(first)
@@ -43,7 +43,7 @@ fn lanes_of(symbol: &CodeSymbol<'_>) -> Option<u8> {
 }
 
 /// The chunks of a section in their order.
-pub(super) fn chunks<'s>(section: &'s CodeSection<'s>) -> Vec<Chunk<'s>> {
+pub fn chunks<'s>(section: &'s CodeSection<'s>) -> Vec<Chunk<'s>> {
     let size = section.bytes.len();
     let symbols = section.symbols.as_slice();
     let mut chunks = Vec::new();
@@ -91,7 +91,7 @@ fn is_function(symbol: &CodeSymbol<'_>) -> bool {
 }
 
 /// The offsets that a symbol covers: its bytes, or without a size everything up to the next function.
-pub(super) fn extent(section: &CodeSection<'_>, symbol: &CodeSymbol<'_>) -> std::ops::Range<usize> {
+pub fn extent(section: &CodeSection<'_>, symbol: &CodeSymbol<'_>) -> std::ops::Range<usize> {
     let after = section.symbols.partition_point(|other| other.offset <= symbol.offset);
     let mut later = section.symbols[after..].iter();
     let next = later.find(|other| symbol.kind == SymbolKind::Label || is_function(other));

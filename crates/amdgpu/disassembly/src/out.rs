@@ -14,7 +14,7 @@ const FULL: usize = 64 * 1024;
 const BLANKS: [u8; 72] = [b' '; 72];
 
 /// A buffer in front of a writer.
-pub(super) struct TextOutput<W> {
+pub struct TextOutput<W> {
     buffer: TextBuffer,
     writer: W,
     error: Option<io::Error>,
@@ -23,65 +23,65 @@ pub(super) struct TextOutput<W> {
 }
 
 /// A part of the output that is built in memory.
-pub(super) type TextPart = TextOutput<io::Sink>;
+pub type TextPart = TextOutput<io::Sink>;
 
 impl TextPart {
-    pub(super) fn in_memory() -> Self {
+    pub fn in_memory() -> Self {
         Self { buffer: TextBuffer::with_capacity(16 * FULL), writer: io::sink(), error: None, full: usize::MAX }
     }
 }
 
 /// The writer accepts no more output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OutputClosed;
+pub struct OutputClosed;
 
 impl<W: Write> TextOutput<W> {
-    pub(super) fn new(writer: W) -> Self {
+    pub fn new(writer: W) -> Self {
         Self { buffer: TextBuffer::with_capacity(2 * FULL), writer, error: None, full: FULL }
     }
 
     /// Appends a part that was built separately.
-    pub(super) fn append(&mut self, part: &TextPart) -> Result<(), OutputClosed> {
+    pub fn append(&mut self, part: &TextPart) -> Result<(), OutputClosed> {
         self.hand_on()?;
         self.writer.write_all(part.buffer.as_bytes()).map_err(|error| self.failed(error))
     }
 
     #[inline]
-    pub(super) fn text(&mut self, text: &str) {
+    pub fn text(&mut self, text: &str) {
         self.buffer.push_bytes(text.as_bytes());
     }
 
     #[inline]
-    pub(super) fn byte(&mut self, byte: u8) {
+    pub fn byte(&mut self, byte: u8) {
         self.buffer.push(byte);
     }
 
     /// The bytes that were written and not flushed yet, to append to.
     #[inline]
-    pub(super) fn buffer(&mut self) -> &mut TextBuffer {
+    pub fn buffer(&mut self) -> &mut TextBuffer {
         &mut self.buffer
     }
 
     /// The position of the next byte, for [`TextOutput::since`], [`TextOutput::cut`] and [`TextOutput::pad`].
     #[inline]
-    pub(super) fn mark(&self) -> usize {
+    pub fn mark(&self) -> usize {
         self.buffer.len()
     }
 
     /// The bytes written since a mark.
     #[inline]
-    pub(super) fn since(&self, mark: usize) -> &[u8] {
+    pub fn since(&self, mark: usize) -> &[u8] {
         self.buffer.as_bytes().get(mark..).unwrap_or_default()
     }
 
     /// Discards the bytes written since a mark.
-    pub(super) fn cut(&mut self, mark: usize) {
+    pub fn cut(&mut self, mark: usize) {
         self.buffer.truncate(mark);
     }
 
     /// Writes blanks until `width` bytes follow the mark, and at least one.
     #[inline]
-    pub(super) fn pad(&mut self, mark: usize, width: usize) {
+    pub fn pad(&mut self, mark: usize, width: usize) {
         let used = self.buffer.len() - mark;
         self.buffer.push_bytes(&BLANKS);
         let blanks = width.saturating_sub(used).clamp(1, BLANKS.len());
@@ -90,7 +90,7 @@ impl<W: Write> TextOutput<W> {
 
     /// A blank and the eight upper-case digits of a word.
     #[inline]
-    pub(super) fn word(&mut self, word: u32) {
+    pub fn word(&mut self, word: u32) {
         let mut text = [b' '; 9];
         text[1..].copy_from_slice(&digits(word, 7));
         self.buffer.push_bytes(&text);
@@ -98,7 +98,7 @@ impl<W: Write> TextOutput<W> {
 
     /// `// `, the twelve upper-case digits of an address, and a colon.
     #[inline]
-    pub(super) fn comment_address(&mut self, address: u64) {
+    pub fn comment_address(&mut self, address: u64) {
         let mut text = *b"// 000000000000:";
         let (high, low) = (digits((address >> 32) as u32, 7), digits(address as u32, 7));
         text[3..7].copy_from_slice(&high[4..]);
@@ -114,7 +114,7 @@ impl<W: Write> TextOutput<W> {
     }
 
     /// `digits` lower-case hexadecimal digits, more where the number needs them.
-    pub(super) fn small_hex(&mut self, value: u64, digits: usize) {
+    pub fn small_hex(&mut self, value: u64, digits: usize) {
         let needed = (64 - (value | 1).leading_zeros() as usize).div_ceil(4);
         let count = digits.max(needed).min(16);
         let (high, low) = (self::digits((value >> 32) as u32, 39), self::digits(value as u32, 39));
@@ -126,7 +126,7 @@ impl<W: Write> TextOutput<W> {
         }
     }
 
-    pub(super) fn decimal(&mut self, value: u64) {
+    pub fn decimal(&mut self, value: u64) {
         let mut text = [0; 20];
         let mut at = text.len();
         let mut rest = value;
@@ -143,7 +143,7 @@ impl<W: Write> TextOutput<W> {
 
     /// Ends a line, and flushes the buffer if it is full.
     #[inline]
-    pub(super) fn line(&mut self) -> Result<(), OutputClosed> {
+    pub fn line(&mut self) -> Result<(), OutputClosed> {
         self.buffer.push(b'\n');
         if self.buffer.len() >= self.full { self.hand_on() } else { Ok(()) }
     }
@@ -160,7 +160,7 @@ impl<W: Write> TextOutput<W> {
     }
 
     /// Flushes the rest; returns the error that stopped the output, if it is one.
-    pub(super) fn finish(mut self) -> Option<Diagnostic> {
+    pub fn finish(mut self) -> Option<Diagnostic> {
         if self.error.is_none() {
             let _ = self.hand_on();
             self.error = self.error.take().or_else(|| self.writer.flush().err());
