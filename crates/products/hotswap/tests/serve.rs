@@ -420,6 +420,16 @@ fn each_file_takes_the_best_source_that_it_has() {
     assert_eq!(directory.targets(made, unreadable), ["gfx1100 gfx1103"]);
 }
 
+/// What a directory's outputs were made from is said of a package's, too.
+#[test]
+fn a_package_names_the_files_with_another_source() {
+    let directory = tree_with_other_sources();
+    let words = ["-C", "rocm", "-cf", "rocm.tar", "lib"];
+    Command::new("tar").args(words).current_dir(directory.path("")).assert().success();
+    let served = directory.run("serve gfx1103 --from gfx1100 rocm.tar --dest packages").success();
+    served.stderr(contains("HS0436").count(2).and(contains("Kernels.so-000-gfx1100.hsaco")));
+}
+
 /// Another source is none where the host would not find its kernels, or would start them in another way.
 #[test]
 fn code_with_other_kernels_is_no_source() {
