@@ -5,6 +5,9 @@
 //! all such lines. So the commonest instructions cost four loads from small tables, whatever their line and fields.
 //! Longer lines are grouped into kinds, which facts about parts of the first two words exclude ([`super::facts`]).
 //!
+//! Worth its length: with the plain classifier in its place, rewriting 40 MB of code in which nothing is to be patched takes
+//! 1.16 times the processor time, and code with sites 1.01 to 1.03 times.
+//!
 //! Invariants: the answer of a glance is that of the classifier for the same bytes.
 
 use super::facts::{ClassFacts, ClassFactsBuilder};
