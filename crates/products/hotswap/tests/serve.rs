@@ -420,7 +420,7 @@ fn each_file_takes_the_best_source_that_it_has() {
     assert_eq!(directory.targets(made, unreadable), ["gfx1100 gfx1103"]);
 }
 
-/// What a directory's outputs were made from is said of a package's, too.
+/// A package's outputs are remarked on as a directory's are.
 #[test]
 fn a_package_names_the_files_with_another_source() {
     let directory = tree_with_other_sources();
