@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::judged_pairs::STEPPINGS;
 
-    fn run(changed: u64) -> JudgeTable {
+    fn table_of_run(changed: u64) -> JudgeTable {
         let refused = [("HS0408".to_owned(), 2)].into();
         let unchecked = [("a | b".to_owned(), 3)].into();
         JudgeTable::from([(STEPPINGS, JudgeTally { objects: 5, changed, refused, unchecked, ..JudgeTally::default() })])
@@ -152,12 +152,12 @@ mod tests {
     fn a_run_goes_on_from_the_page_of_a_stopped_one() {
         let options = CheckOptions::default();
         let (mut first, mut whole) = (PageCounts::default(), PageCounts::default());
-        first.add_run(&run(3), 7);
-        whole.add_run(&run(3), 7);
-        whole.add_run(&run(4), 2);
+        first.add_run(&table_of_run(3), 7);
+        whole.add_run(&table_of_run(3), 7);
+        whole.add_run(&table_of_run(4), 2);
         let mut second = PageCounts::read_page(&page(&first, &options, 9), 7).unwrap();
         assert_eq!(second, first);
-        second.add_run(&run(4), 2);
+        second.add_run(&table_of_run(4), 2);
         assert_eq!(page(&second, &options, 9), page(&whole, &options, 9));
         assert!(PageCounts::read_page(&page(&first, &options, 9), 6).is_err());
     }
