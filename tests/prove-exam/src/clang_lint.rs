@@ -147,7 +147,7 @@ fn programs_of_project(bench: &Workbench, project: &Project) -> std::io::Result<
         for entry in directory.read_dir()? {
             let path = entry?.path();
             if path.is_dir() && !path.is_symlink() {
-                open.push(path);
+                open.extend(Some(path).filter(|path| !is_for_cuda(path)));
             } else if is_program(&path) {
                 found.push(path);
             }
@@ -168,6 +168,11 @@ fn is_program(path: &Path) -> bool {
     let ends = ["hip", "cu", "cc", "cpp"];
     let is_named = path.extension().is_some_and(|extension| ends.iter().any(|end| extension == *end));
     is_named && std::fs::read(path).is_ok_and(|text| String::from_utf8_lossy(&text).contains("__global__"))
+}
+
+/// Whether a directory has programs for CUDA: HeCBench has each of its programs for both, in files of the same names.
+fn is_for_cuda(directory: &Path) -> bool {
+    directory.to_string_lossy().ends_with("-cuda")
 }
 
 /// An order in which each beginning has some of all directories.
@@ -236,6 +241,9 @@ fn lint_tests(bench: &Workbench, sources: &LintSources, setting: LintSetting, wa
     {
         tally.taken.tests += 1;
         let Ok(text) = std::fs::read(file) else { continue };
+        if !is_about_target(&String::from_utf8_lossy(&text), target) {
+            continue;
+        }
         bench.write(&format!("{stem}.ll"), &text);
         let compile = format!(
             "timeout 60 llc-{version} -mtriple=amdgcn-amd-amdhsa -mcpu={target} -filetype=obj {stem}.ll -o {stem}.o"
@@ -247,6 +255,20 @@ fn lint_tests(bench: &Workbench, sources: &LintSources, setting: LintSetting, wa
         tally.tests += 1;
         tally.add(&file.file_name().unwrap_or_default().to_string_lossy(), &bench.read(&format!("{stem}.o")));
     }
+}
+
+/// Whether a test is code for the target that may run. It is not if a function names another processor, or if execution runs into
+/// `unreachable`, for which LLVM emits no instruction; a kernel without a name cannot be started, and LLVM emits images for
+/// processors that lack them.
+fn is_about_target(text: &str, target: &str) -> bool {
+    const LACK_IMAGES: [&str; 2] = ["gfx942", "gfx950"];
+    let is_nameless = |line: &str| {
+        let name = line.split_once("amdgpu_kernel void @").map(|(_, name)| name);
+        name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let has_images = text.contains("llvm.amdgcn.image") && LACK_IMAGES.contains(&target);
+    let is_wrong = |line: &str| line.trim() == "unreachable" || is_nameless(line);
+    !text.contains("\"target-cpu\"") && !has_images && !text.lines().any(is_wrong)
 }
 
 impl LintTally {

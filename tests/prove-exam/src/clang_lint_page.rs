@@ -12,7 +12,9 @@ For users of `hotswap lint`: its findings in code that compilers make, each of w
 Written by `cargo xtask prove lint --page docs/evidence/lint-of-compilers.md --checkouts DIRECTORY`, where the directory has checkouts of
 rocm-examples and HeCBench. For each target, clang 22, 23 and 24 compile HIP programs (of these projects, of the tests of emulated GPUs and
 of the examples, at -O2, -O3 and -O0 in turn), and llc of the same version compiles LLVM 23's own tests of code generation; `hotswap lint`
-judges each code object. What a compiler does not compile for a target is replaced by the next program. A finding is a false alarm, or a
+judges each code object. Left out are tests whose functions name another processor, that run into `unreachable` (LLVM emits no
+instruction for it), that use images on a target without, or that have a kernel without a name.
+What a compiler does not compile for a target is replaced by the next program. A finding is a false alarm, or a
 fault of the compiler's: the command fails for one that is not explained. What a column's rules do not judge is in
 [verification.md](verification.md).
 ";

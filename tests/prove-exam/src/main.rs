@@ -6,6 +6,7 @@ use hotswap_prove_exam::clang_lint::{LintCounts, LintSources};
 use hotswap_prove_exam::clang_lint_page::{EXPLAINED, ExplainedFinding, lint_page, lint_problems};
 use hotswap_prove_exam::evidence::{EvidenceRow, page};
 use hotswap_prove_exam::judged_corpus::{JudgeTable, JudgedSource};
+use hotswap_prove_exam::judges_page::PageCounts;
 use hotswap_prove_exam::mutations::{self, MUTATIONS};
 use hotswap_prove_exam::rewrites::{self, RewriteTally};
 use hotswap_prove_exam::sizes::{FloatRange, RunPart, RunSizes, SizeOptions};
@@ -79,8 +80,8 @@ enum Words {
         /// Also the HIP programs of the tests of emulated GPUs, for the source of every pair.
         #[arg(long)]
         programs: bool,
-        /// Only the sources after the first N, for a run that was stopped there; its page is left as it is.
-        #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "page")]
+        /// Only the sources after the first N, for a run that was stopped there; its page must be of these N, and is added to.
+        #[arg(long, value_name = "N", default_value_t = 0)]
         skip: usize,
         /// The page that gets the table; nothing is written without it.
         #[arg(long)]
@@ -173,7 +174,13 @@ fn main() -> ExitCode {
             let mut more = file.into_iter().map(JudgedSource::File).collect::<Vec<_>>();
             more.extend(programs.then(judged_corpus::program_sources).into_iter().flatten());
             return match judged_sources(&bench, &name, llvm.as_deref(), more) {
-                Ok(sources) => ask_judges(&bench, &name, &sources[skip.min(sources.len())..], page.as_deref()),
+                Ok(sources) => match earlier_counts(page.as_deref(), skip) {
+                    Ok(earlier) => {
+                        let known = JudgedPage { file: page.as_deref(), earlier, all: sources.len() };
+                        ask_judges(&bench, &name, &sources[skip.min(sources.len())..], known)
+                    }
+                    Err(reason) => failure(&reason),
+                },
                 Err(reason) => failure(&reason),
             };
         }
@@ -288,8 +295,37 @@ fn judged(pair: &RewrittenPair, options: &CheckOptions) -> RewriteTally {
 /// After so many sources the page has their results: a run that is stopped leaves those that it has.
 const JUDGED_TOGETHER: usize = 32;
 
+/// The page of a run of the judges.
+struct JudgedPage<'p> {
+    file: Option<&'p Path>,
+    /// What the page has of the sources that are skipped.
+    earlier: PageCounts,
+    /// The number of all sources.
+    all: usize,
+}
+
+impl JudgedPage<'_> {
+    fn write_table(&self, table: &JudgeTable, judged: usize, options: &CheckOptions) -> Result<(), String> {
+        let Some(file) = self.file else { return Ok(()) };
+        let mut counts = self.earlier.clone();
+        counts.add_run(table, judged);
+        let text = judges_page::page(&counts, options, self.all);
+        std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+    }
+}
+
+fn earlier_counts(page: Option<&Path>, skip: usize) -> Result<PageCounts, String> {
+    match page {
+        Some(page) if skip > 0 => {
+            let text = std::fs::read_to_string(page).map_err(|error| format!("{}: {error}", page.display()))?;
+            PageCounts::read_page(&text, skip)
+        }
+        _ => Ok(PageCounts::default()),
+    }
+}
+
 /// Asks all judges about the corpus, and about results with planted faults; writes the page where one is named.
-fn ask_judges(bench: &Workbench, name: &str, sources: &[JudgedSource], page: Option<&Path>) -> ExitCode {
+fn ask_judges(bench: &Workbench, name: &str, sources: &[JudgedSource], page: JudgedPage<'_>) -> ExitCode {
     let options = CheckOptions { states: 200, launches: 4, ..CheckOptions::default() };
     let mut table = JudgeTable::new();
     let mut judged = 0;
@@ -297,10 +333,8 @@ fn ask_judges(bench: &Workbench, name: &str, sources: &[JudgedSource], page: Opt
         judged_corpus::merge_tables(&mut table, judged_corpus::judge_sources(bench, part, &options));
         judged += part.len();
         println!("prove judges: {judged} of {} sources", sources.len());
-        if let Some(page) = page
-            && let Err(error) = std::fs::write(page, judges_page::page(&table, &options, [judged, sources.len()]))
-        {
-            return failure(&format!("{}: {error}", page.display()));
+        if let Err(reason) = page.write_table(&table, judged, &options) {
+            return failure(&reason);
         }
     }
     let tally = judged_corpus::sum_table(table);

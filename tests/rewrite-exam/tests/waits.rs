@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 /// GPUs with the features that cases ask for.
 const TARGETS: [Target; 7] = [
-    Target { name: "gfx900", features: &["gfx9"] },
-    Target { name: "gfx908", features: &["gfx9", "matrix"] },
+    Target { name: "gfx900", features: &["gfx9", "images"] },
+    Target { name: "gfx908", features: &["gfx9", "matrix", "images"] },
     Target { name: "gfx90a", features: &["gfx9", "matrix", "unified"] },
     Target { name: "gfx942", features: &["gfx9", "matrix", "unified"] },
     Target { name: "gfx1030", features: &["gfx10", "single"] },
@@ -31,7 +31,7 @@ struct PlantedFault {
     code: &'static str,
 }
 
-const FAULTS: [PlantedFault; 21] = [
+const FAULTS: [PlantedFault; 22] = [
     PlantedFault {
         name: "vector_memory",
         features: &[],
@@ -120,6 +120,12 @@ const FAULTS: [PlantedFault; 21] = [
         code: "s_sendmsg_rtn_b32 s4, sendmsg(MSG_RTN_GET_REALTIME)\ns_waitcnt lgkmcnt(0) //fixed\ns_add_u32 s5, s4, 1\n",
     },
     PlantedFault {
+        name: "image_address",
+        features: &["images"],
+        code: "global_load_dword v1, v[2:3], off\ns_waitcnt vmcnt(0) //fixed\n\
+               image_sample_lz v6, v1, s[4:11], s[12:15] dmask:0x1\ns_waitcnt vmcnt(0)\n",
+    },
+    PlantedFault {
         name: "flat_address",
         features: &["gfx9"],
         // Later loads do not order it: it may complete as an access to LDS.
@@ -192,6 +198,12 @@ const RIGHT: [(&str, &str); 6] = [
     ),
 ];
 
+/// The instruction does not say whether it has more addresses than its first one.
+const RIGHT_WITH_IMAGES: (&str, &str) = (
+    "image_without_size",
+    "ds_read_b32 v2, v3\nimage_sample_lz v6, v1, s[4:11], s[12:15] dmask:0x1\ns_waitcnt vmcnt(0) lgkmcnt(0)\n",
+);
+
 /// A fault on one of several paths is not found: kernels that are written by hand have paths which no execution takes.
 const ON_ONE_PATH: [(&str, &str); 3] = [
     ("one_of_two_paths", "s_cbranch_scc1 .Lplace\nglobal_load_dword v1, v[2:3], off\n.Lplace:\nv_mov_b32 v4, v1\n"),
@@ -253,7 +265,9 @@ fn loads_without_a_wait_are_found_on_every_generation() {
                 problems.push(format!("{}: {limit} operations are taken for more ({load})", target.name));
             }
         }
-        right.extend(RIGHT.iter().chain(&ON_ONE_PATH).map(|(name, code)| kernel_of_case(name, code)));
+        let with_images = Some(&RIGHT_WITH_IMAGES).filter(|_| target.features.contains(&"images"));
+        let cases = RIGHT.iter().chain(&ON_ONE_PATH).chain(with_images);
+        right.extend(cases.map(|(name, code)| kernel_of_case(name, code)));
         let alarms = found(&bench, target, &right);
         problems.extend(alarms.into_iter().map(|name| format!("{}: {name} has a finding", target.name)));
     }

@@ -20,6 +20,8 @@ pub(crate) struct LateResults {
     isa: Isa,
     /// The oldest result comes first.
     outstanding: VecDeque<OutstandingResult>,
+    /// The registers of all of them: most instructions use none, and there may be hundreds.
+    registers: RegSet,
 }
 
 /// An operation that is not complete.
@@ -42,7 +44,7 @@ const COUNTERS: [WaitCounter; 6] = [
 
 impl LateResults {
     pub(crate) fn new(isa: Isa) -> Self {
-        Self { isa, outstanding: VecDeque::new() }
+        Self { isa, outstanding: VecDeque::new(), registers: RegSet::EMPTY }
     }
 
     /// Judges an instruction before it is executed, and follows it.
@@ -68,6 +70,7 @@ impl LateResults {
             COUNTERS.into_iter().filter(|counter| counters.has_counter(*counter)).collect();
         if !counters.is_empty() {
             let ordered = memory.is_some_and(|memory| memory.space != Space::Scalar);
+            self.registers.union_with(&written);
             self.outstanding.push_back(OutstandingResult { counters, is_ordered: ordered, registers: written });
         }
         Ok(())
@@ -75,14 +78,13 @@ impl LateResults {
 
     /// The registers that outstanding operations will write.
     pub(crate) fn outstanding_registers(&self) -> RegSet {
-        let mut all = RegSet::EMPTY;
-        self.outstanding.iter().for_each(|result| {
-            all.union_with(&result.registers);
-        });
-        all
+        self.registers
     }
 
     fn check_operands(&self, used: &RegSet, inst: &Inst) -> Result<(), FaultKind> {
+        if !self.registers.intersects(used) {
+            return Ok(());
+        }
         let Some(result) = self.outstanding.iter().find(|result| result.registers.intersects(used)) else {
             return Ok(());
         };
@@ -108,6 +110,10 @@ impl LateResults {
             }
         }
         self.outstanding.retain(|result| !result.counters.is_empty());
+        self.registers = RegSet::EMPTY;
+        for result in &self.outstanding {
+            self.registers.union_with(&result.registers);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::wait_queues::{OperationQueue, counter_waits, operation_queues};
 use hotswap_isa::bank::{BankRole, VgprBanks};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Feature, Flag, Inst, Isa};
+use hotswap_isa::{Feature, Flag, Inst, Isa, Name, OperandValue};
 use hotswap_program::{BlockExit, Function};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -184,6 +184,19 @@ const fn is_followed(reg: Reg) -> bool {
     matches!(reg.file, RegFile::Vgpr | RegFile::Agpr | RegFile::Sgpr)
 }
 
+/// How many dwords of a register an instruction accesses in any case. Before GFX10 an image instruction does not say how many
+/// addresses it has: its effects are the most that there can be, its operand is the least.
+fn certain_count(inst: &Inst, isa: Isa, reg: Reg, slot: Option<u8>) -> u16 {
+    let slots = inst.entry().slots();
+    let is_address = slot.and_then(|slot| slots.get(usize::from(slot))).is_some_and(|slot| slot.name == Name::Vaddr);
+    let has_size = !inst.is(Flag::Mimg) || inst.entry().slot(Name::Dim).is_some();
+    let least = match inst.operand(isa, Name::Vaddr) {
+        Some(OperandValue::Reg(address)) if is_address && !has_size => address.count,
+        _ => reg.count,
+    };
+    u16::from(least.min(reg.count))
+}
+
 /// A register that an instruction uses while a write of it is outstanding.
 fn used_outstanding(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Reg> {
     if state.is_empty() {
@@ -201,7 +214,7 @@ fn used_outstanding(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: Vgp
         // Of a load into one half, the register is read as its destination, by the same queue as well.
         let is_destination = effect.written() || effect.role() == Some(BankRole::Destination);
         let part = if is_destination { RegisterPart::Whole } else { RegisterPart::read_by(inst, isa, effect.reg()) };
-        for index in reg.index..reg.index + u16::from(reg.count) {
+        for index in reg.index..reg.index + certain_count(inst, isa, reg, effect.slot()) {
             let first = (reg.file, index, OperationQueue::Load, RegisterPart::Whole);
             let last = (reg.file, index, OperationQueue::FlatLds, RegisterPart::Upper);
             let mut outstanding = state.range(first..=last).map(|(key, _)| key);
