@@ -11,7 +11,7 @@
 //! Invariants: everything happens in overlays over the userland and in private namespaces; nothing is left behind.
 //!
 //! `--caches` compiles through ccache, sccache, distcc and icecc instead ([`caches`]), `--probes` builds by build systems other than
-//! CMake ([`probes`]), `--bazel` by Bazel on an engine ([`bazel`]).
+//! CMake ([`probes`]), `--bazel` by Bazel on an engine ([`bazel`]), `--workers` by two workers of sccache and of distcc ([`workers`]).
 //!
 //! Absent on purpose: links of programs, which are ordinary actions of the host's linker.
 
@@ -19,6 +19,7 @@ mod bazel;
 mod caches;
 mod page;
 mod probes;
+mod workers;
 
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
@@ -45,6 +46,10 @@ struct Options {
     /// Compile and retarget by actions of Bazel on an engine instead, by two clients.
     #[arg(long, conflicts_with_all = ["caches", "probes"])]
     bazel: bool,
+    /// Compile by two workers of sccache's distributed mode and two of distcc instead, and write their table of
+    /// docs/guide/remote-builds.md.
+    #[arg(long, conflicts_with_all = ["caches", "probes", "bazel"])]
+    workers: bool,
 }
 
 /// The scripts. `$1` of the first is the directory of this task.
@@ -55,6 +60,7 @@ const INNER: &[(&str, &str)] = &[
     ("engine.sh", include_str!("remote/engine.sh")),
     ("client.sh", include_str!("remote/client.sh")),
     ("caches.sh", include_str!("remote/caches.sh")),
+    ("workers.sh", include_str!("remote/workers.sh")),
     ("probes.sh", include_str!("remote/probes.sh")),
     ("bazel.sh", include_str!("remote/bazel.sh")),
     ("bazel.py", include_str!("remote/bazel.py")),
@@ -87,6 +93,9 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let directory = paths::scratch("remote");
     remove::delete(&directory)?;
     prepare(&directory, &prefix)?;
+    if options.workers {
+        workers::add_programs(&directory.join("shared"))?;
+    }
     let kind = kind_of(&options);
     let mut command = Command::new("unshare");
     let namespaces = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"];
@@ -104,6 +113,9 @@ fn kind_of(options: &Options) -> Kind {
     }
     if options.probes {
         return Kind { outer: probes::OUTER, judge: probes::judge };
+    }
+    if options.workers {
+        return Kind { outer: workers::OUTER, judge: workers::judge };
     }
     if options.bazel { Kind { outer: bazel::OUTER, judge: bazel::judge } } else { Kind { outer: OUTER, judge } }
 }
