@@ -298,7 +298,7 @@ const JUDGED_TOGETHER: usize = 32;
 /// The page of a run of the judges.
 struct JudgedPage<'p> {
     file: Option<&'p Path>,
-    /// What the page has of the sources that are skipped.
+    /// The counts that the page has of the sources that are skipped.
     earlier: PageCounts,
     /// The number of all sources.
     all: usize,
