@@ -66,6 +66,7 @@ four local-host $W
 # What a worker needs: the listed files at their places, and the plan that a hash in a command names.
 TREE=$T/tree
 mkdir -p $TREE/usr/lib $TREE/lib64 $TREE/srv/build/.hotswap
+mkdir -m 1777 $TREE/tmp # where clang makes its temporary files
 ln -s usr/lib $TREE/lib
 cp -L /lib64/ld-linux-x86-64.so.2 $TREE/lib64/
 /opt/hotswap/bin/hotswap toolchain --files $CLANG >$T/files
