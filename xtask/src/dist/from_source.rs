@@ -1,5 +1,6 @@
 //! HotSwap as a part of a project, built from its sources by Debian's own Rust: in a new Debian root directory, with vendored
-//! crates and without a network, a project has it by FetchContent, is built, and runs on an emulated GPU.
+//! crates and without a network, a project has it by FetchContent, is built, and runs on an emulated GPU. Then the same sources are
+//! built with the distribution's liblzma in place of the copy that is compiled in, and both read a compressed archive alike.
 //!
 //! The sources are those of the last commit, or all of a source tarball.
 
@@ -14,10 +15,10 @@ use std::process::Command;
 const INSIDE: &str = r#"
 apt-get update -q
 apt-get install -q -y --no-install-recommends -t experimental $1 cmake ninja-build g++ >/tmp/apt.log || { tail /tmp/apt.log; exit 1; }
-apt-get install -q -y --no-install-recommends -t sid cargo rustc >/tmp/apt.log || { tail /tmp/apt.log; exit 1; }
+apt-get install -q -y --no-install-recommends -t sid cargo rustc liblzma-dev pkgconf xz-utils >/tmp/apt.log || { tail /tmp/apt.log; exit 1; }
 rustc --version
 exec unshare --net /bin/sh -ec '
-! cargo search hotswap 2>/dev/null # there is no network
+if cargo search hotswap 2>/dev/null; then echo "there is a network"; exit 1; fi
 cmake -G Ninja -S /tmp/project -B /tmp/build -DHOTSWAP_OPTIMIZE=OFF -DCMAKE_HIP_ARCHITECTURES=gfx1030 >/tmp/cmake.log 2>&1 || { tail -40 /tmp/cmake.log; exit 1; }
 tail -3 /tmp/cmake.log
 cmake --build /tmp/build
@@ -25,6 +26,16 @@ P=/tmp/build/_deps/hotswap-build/installed
 "$P/bin/hotswap" list /tmp/build/hello
 "$P/bin/hotswap" list /tmp/build/hello | grep -q "gfx1031.*retargeted from gfx1030"
 "$P/bin/hotswap" run --gpu gfx1031 -- /tmp/build/hello
+
+cd /tmp/hotswap
+export CARGO_TARGET_DIR=/tmp/build/_deps/hotswap-build/target
+cargo xtask install --debug --system-xz --prefix /tmp/unbundled >/tmp/xz.log 2>&1 || { tail -40 /tmp/xz.log; exit 1; }
+ldd /tmp/unbundled/bin/hotswap | grep "liblzma[.]so[.]5"
+if ldd "$P/bin/hotswap" | grep liblzma; then exit 1; fi
+tar -C /tmp/build -cJf /tmp/hello.tar.xz hello
+for prefix in "$P" /tmp/unbundled; do "$prefix/bin/hotswap" list --format json /tmp/hello.tar.xz >"$prefix/list"; done
+grep gfx1031 /tmp/unbundled/list
+cmp "$P/list" /tmp/unbundled/list
 '
 "#;
 

@@ -130,6 +130,11 @@ fn is_main_package(path: &&PathBuf) -> bool {
 
 /// A new root directory with Debian's base system and apt.
 pub(super) fn bare_root() -> Outcome<PathBuf> {
+    if which::which("mmdebstrap").is_err() {
+        return fail(
+            "a new root directory is made by mmdebstrap, which is not installed (Debian's package of that name)",
+        );
+    }
     let root = paths::scratch("bare-root");
     remove::delete(&root)?;
     let mirror = userland::mirror()?;

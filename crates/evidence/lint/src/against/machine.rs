@@ -116,9 +116,16 @@ impl Machine {
         match choice {
             0..=5 => CORNERS[(value >> 32) as usize % CORNERS.len()].wrapping_add((value >> 40 & 3) as u32),
             6..=9 => number & 0xfff,
-            // Floats in the range of small formats, at ties and next to them.
+            // Floats in the range of small formats, at ties and beyond them by each bit: a tie that loses one is rounded otherwise.
             10..=21 => {
-                let tie = [0, 0x7_ffff, 0x8_0000, 0x8_0001, 0xf_ffff, number & 0xf_ffff][(value >> 48) as usize % 6];
+                let tie = match value >> 48 & 7 {
+                    0 => 0,
+                    1 => 0x7_ffff,
+                    2 => 0x8_0000,
+                    3..=5 => 0x8_0000 | 1 << ((value >> 40) % 20),
+                    6 => 0xf_ffff,
+                    _ => number & 0xf_ffff,
+                };
                 (0x3500_0000 + (number >> 3) % 0x1400_0000) & 0xfff0_0000 | tie | (number & 1) << 31
             }
             _ => number,
