@@ -1,13 +1,13 @@
 //! The example commits of CONTRIBUTING.md: each one changes a file that its row names.
 //!
-//! Directories have moved since, so files are compared by their last names. Without the history (a source package, a shallow
+//! Crates have moved into groups since, so a path counts from its crate on, and a name without a directory by itself. Without the history (a source package, a shallow
 //! clone) nothing is judged.
 
 use crate::paths;
 use std::process::Command;
 
 /// Endings of the files that a row may name.
-const ENDINGS: [&str; 5] = [".rs", ".def", ".toml", ".isa", ".md"];
+const ENDINGS: [&str; 4] = [".rs", ".def", ".toml", ".isa"];
 
 /// A row of the table with its commit.
 struct ExampleRow<'t> {
@@ -35,17 +35,24 @@ fn example_row(line: &str) -> Option<ExampleRow<'_>> {
 fn changes_named_file(row: &ExampleRow<'_>) -> bool {
     let named: Vec<&str> = named_files(row.text).collect();
     git_lines(&["show", "--format=", "--name-only", row.commit])
-        .is_some_and(|changed| changed.lines().any(|file| named.contains(&last_name(file))))
+        .is_some_and(|changed| changed.lines().any(|file| named.iter().any(|name| is_named(file, name))))
 }
 
-/// The last names of the files in a row; `{a,b}.rs` names two.
+/// The files of a row, from their crates on.
 fn named_files(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|letter: char| letter.is_whitespace() || "`'()[]{}|;,".contains(letter));
-    words.map(last_name).filter(|word| ENDINGS.iter().any(|ending| word.len() > ending.len() && word.ends_with(ending)))
+    words
+        .map(from_crate)
+        .filter(|word| ENDINGS.iter().any(|ending| word.len() > ending.len() && word.ends_with(ending)))
 }
 
-fn last_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+/// The path without `crates` and the group of the crate.
+fn from_crate(path: &str) -> &str {
+    path.strip_prefix("crates/").and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest)
+}
+
+fn is_named(changed: &str, name: &str) -> bool {
+    changed.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 fn has_history() -> bool {
@@ -64,12 +71,13 @@ mod tests {
 
     #[test]
     fn rows_name_their_files_and_commits() {
-        let row = example_row("| a GPU | [page](docs/guide/new-gpu.md): a row of `crates/x/table.rs` | `87b53bf1` |")
-            .unwrap();
-        assert_eq!(
-            (row.commit, named_files(row.text).collect::<Vec<_>>()),
-            ("87b53bf1", vec!["new-gpu.md", "table.rs"])
-        );
+        let row = example_row(
+            "| a GPU | [page](docs/guide/new-gpu.md): a row of `crates/amdgpu/x/src/table.rs` | `87b53bf1` |",
+        )
+        .unwrap();
+        assert_eq!((row.commit, named_files(row.text).collect::<Vec<_>>()), ("87b53bf1", vec!["x/src/table.rs"]));
+        assert!(is_named("crates/x/src/table.rs", "x/src/table.rs") && is_named("a/table.rs", "table.rs"));
+        assert!(!is_named("crates/y/src/table.rs", "x/src/table.rs") && !is_named("a/vtable.rs", "table.rs"));
         assert!(example_row("| a | b | `no commit` |").is_none() && example_row("text `87b53bf1`").is_none());
     }
 
