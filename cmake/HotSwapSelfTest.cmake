@@ -85,6 +85,8 @@ function(_hotswap_probe_command directory options result)
   separate_arguments(flags UNIX_COMMAND "${flags}")
   list(TRANSFORM sources PREPEND "--offload-arch=" OUTPUT_VARIABLE gpus)
   separate_arguments(rule UNIX_COMMAND "${CMAKE_HIP_COMPILE_OBJECT}")
+  # The host's code has nothing to say here, and takes a third of the time.
+  list(APPEND options --offload-device-only --gpu-bundle-output)
   set(command ${launcher})
   foreach(word IN LISTS rule)
     if(word STREQUAL "<FLAGS>")

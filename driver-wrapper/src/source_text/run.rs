@@ -188,10 +188,13 @@ impl Preprocessor<'_> {
     fn device_words(&self, program: &CompileCommand, id: &str, first: &[OsString], last: &[&str]) -> Vec<OsString> {
         let mut words: Vec<OsString> = self.mode.iter().map(OsString::from).collect();
         words.extend_from_slice(first);
-        // The last of several outputs wins. `-w`: a warning is not a difference, also not with -Werror.
+        // The last of several outputs wins. `-w`: a warning is not a difference, also not with -Werror. A command that asks for a
+        // bundle would start clang's bundler for a single text.
         let arch = format!("--offload-arch={id}");
         let mut behind: Vec<OsString> =
-            ["--no-offload-arch=all", &arch, "--offload-device-only", "-w"].map(Into::into).into();
+            ["--no-offload-arch=all", &arch, "--offload-device-only", "--no-gpu-bundle-output", "-w"]
+                .map(Into::into)
+                .into();
         behind.extend(last.iter().map(OsString::from));
         // After `--` every argument is an input.
         let end = program.words.iter().position(|word| word == "--").unwrap_or(program.words.len());
@@ -294,6 +297,16 @@ mod tests {
             .map(|program| program.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
             .collect();
         assert_eq!(shown, ["-O2 a.hip -x hip -lm -o x", "-O2 -x hip c.cpp -lm -o x"]);
+    }
+
+    #[test]
+    fn the_text_of_one_gpu_is_no_bundle_where_the_command_asks_for_one() {
+        let words: Vec<OsString> = ["--gpu-bundle-output", "a.hip"].map(OsString::from).into();
+        let preprocessor = Preprocessor::new(Path::new("clang"), None, &words, &[]);
+        let program = CompileCommand { words: words.clone(), preprocessed: None };
+        let made = preprocessor.device_words(&program, "gfx1030", &[], &["-E"]);
+        let last = made.iter().rfind(|word| word.to_string_lossy().ends_with("gpu-bundle-output"));
+        assert_eq!(last.unwrap(), "--no-gpu-bundle-output");
     }
 
     #[test]

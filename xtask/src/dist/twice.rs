@@ -8,11 +8,10 @@ use super::{source_tarball, stage};
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, remove, run, sources};
-use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
 
 /// Builds and compares; where an installation is given, with that one in the place of the first build.
 pub(super) fn compare(profile: Profile, installed: Option<PathBuf>) -> Outcome {
@@ -46,7 +45,8 @@ fn build_copy(place: &Path, profile: Profile) -> Outcome<PathBuf> {
 /// The packages of an installation, made with this machine's settings.
 fn make_packages(installed: &Path, output: &Path, profile: Profile) -> Outcome {
     let mut command = Command::new("sh");
-    command.args(["-c", "umask 022; exec \"$@\"", "sh"]).arg(env::current_exe()?);
+    // By this process: cargo replaces the file while a task runs.
+    command.args(["-c", "umask 022; exec \"$@\"", "sh"]).arg(format!("/proc/{}/exe", process::id()));
     command.args(["dist", "--installed"]).arg(installed).arg("--output").arg(output);
     command.args((profile != Profile::Dist).then_some("--debug"));
     run::output(command.env("SOURCE_DATE_EPOCH", stage::epoch()?).env("TZ", "UTC").env("LC_ALL", "C")).map(drop)
