@@ -37,6 +37,7 @@ function(_hotswap_run_self_test hash policy launcher problem)
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
   set(directory "${CMAKE_BINARY_DIR}/.hotswap/self-test")
   # The declarations that clang requires; without HIP's headers it takes a tenth of the time, and its code needs no device library.
+  # Without directives HotSwap sees that it is the same for all GPUs without asking the preprocessor.
   file(WRITE "${directory}/probe.hip" [[
 struct dim3 { unsigned x, y, z; };
 extern "C" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, struct ihipStream_t *);

@@ -24,6 +24,7 @@
 mod assembly;
 mod condition;
 mod difference;
+mod directive_free;
 mod fingerprint;
 mod included;
 mod literal;

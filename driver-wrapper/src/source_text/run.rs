@@ -80,7 +80,7 @@ impl UnreadAnswer {
 /// The arguments of a command that compile one of its sources.
 #[derive(Debug)]
 pub(super) struct CompileCommand {
-    words: Vec<OsString>,
+    pub(super) words: Vec<OsString>,
     /// The source, if it is the preprocessor's output.
     pub(super) preprocessed: Option<PathBuf>,
 }
