@@ -2,7 +2,8 @@
 //! code generation by its compiler for intermediate language. A finding is a false alarm of ours or a fault of the compiler's.
 //!
 //! Invariants: a program that a compiler does not compile for a target is counted and replaced by the next one. Every
-//! finding is listed; those with a line in `clang.explained` are no failures, and every such line is needed.
+//! finding is listed; those with a line in `clang.explained` are no failures, and every such line is needed that is about a source
+//! of the run.
 //!
 //! Absent on purpose: gfx1250-strict, whose code the exam of rewriting compiles at every level.
 
@@ -10,7 +11,7 @@ use crate::workers::on_all_processors;
 use hotswap_lint::{LintFinding, lint_object};
 use hotswap_rewrite_exam::llvm;
 use hotswap_userland::Workbench;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -79,6 +80,8 @@ pub struct LintTally {
     pub findings: Vec<SourceFinding>,
     /// Objects that cannot be read, with the reason.
     pub unread: Vec<String>,
+    /// The sources of all objects, with their level.
+    pub sources: BTreeSet<String>,
     /// Sources that were taken, compiled or not.
     taken: TakenSources,
 }
@@ -274,6 +277,7 @@ fn is_about_target(text: &str, target: &str) -> bool {
 impl LintTally {
     fn add(&mut self, source: &str, object: &[u8]) {
         self.bytes += object.len();
+        self.sources.insert(source.to_owned());
         match lint_object(object) {
             Ok(findings) => {
                 let own = findings.into_iter().map(|finding| SourceFinding { source: source.to_owned(), finding });
@@ -290,6 +294,7 @@ impl LintTally {
         self.bytes += other.bytes;
         self.findings.extend(other.findings);
         self.unread.extend(other.unread);
+        self.sources.extend(other.sources);
         self.taken = other.taken;
     }
 

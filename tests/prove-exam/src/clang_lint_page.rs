@@ -4,6 +4,7 @@ use crate::clang_lint::{LintSetting, LintTable, LintTally, SourceFinding};
 use hotswap_lint::{RuleJudgment, rule_judgments};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::path::Path;
 
 const HEAD: &str = "# Lint of what compilers make
 
@@ -55,10 +56,22 @@ impl<'t> ExplainedFinding<'t> {
     }
 
     fn explains(&self, setting: LintSetting, found: &SourceFinding) -> bool {
+        self.is_of_setting(setting) && self.rule == found.finding.rule.id && finding_line(found).contains(self.part)
+    }
+}
+
+impl ExplainedFinding<'_> {
+    fn is_of_setting(&self, setting: LintSetting) -> bool {
         let version = setting.version.to_string();
-        let is_of_setting = (self.target == "*" || self.target == setting.target)
-            && (self.versions == "*" || self.versions.split(' ').any(|one| one == version));
-        is_of_setting && self.rule == found.finding.rule.id && finding_line(found).contains(self.part)
+        (self.target == "*" || self.target == setting.target)
+            && (self.versions == "*" || self.versions.split(' ').any(|one| one == version))
+    }
+
+    /// Whether a run could have found it: a part that names a source needs that source.
+    fn could_be_found(&self, table: &LintTable) -> bool {
+        let names_source = Path::new(self.part).extension().is_some();
+        let mut settings = table.iter().filter(|(setting, _)| self.is_of_setting(**setting));
+        settings.any(|(_, tally)| !names_source || tally.sources.iter().any(|source| source.contains(self.part)))
     }
 }
 
@@ -82,7 +95,7 @@ pub fn lint_problems(table: &LintTable, explained: &[ExplainedFinding<'_>], is_w
             }
         }
     }
-    let needless = explained.iter().filter(|one| is_whole && !needed.contains(*one));
+    let needless = explained.iter().filter(|one| is_whole && !needed.contains(*one) && one.could_be_found(table));
     problems.extend(needless.map(|one| format!("clang.explained: nothing is found that this line explains: {one:?}")));
     problems
 }
