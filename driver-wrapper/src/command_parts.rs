@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The parts that do not depend on the answers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CommandParts {
     /// The path of the real compiler.
     pub program: PathBuf,
@@ -45,6 +45,12 @@ impl CommandParts {
         let behind = late.iter().chain(&self.back).cloned().map(ClangArgument::Plain);
         let words = before.chain(self.user.iter().cloned()).chain(behind).collect();
         LaunchCommand { program: self.program.clone(), words, env: self.env(asked), verbose: self.verbose }
+    }
+
+    /// The same with further arguments before the user's.
+    #[must_use]
+    pub fn with_front(&self, words: &[OsString]) -> Self {
+        Self { front: [&self.front[..], words].concat(), ..self.clone() }
     }
 
     /// A file of the cache directory that was deleted since, for example by a user who empties the cache during a build.

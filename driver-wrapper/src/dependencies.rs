@@ -66,6 +66,20 @@ impl DependencyOutput {
         if new == old { Ok(()) } else { hotswap_files::replace_like(path, &new, path) }
     }
 
+    /// Takes the names of files in a directory out of the file.
+    ///
+    /// # Errors
+    /// Those of reading and writing it.
+    pub fn leave_out_directory(&self, directory: &Path) -> Result<(), Diagnostic> {
+        let Some(path) = &self.path else { return Ok(()) };
+        if !reads::is_regular(path)? {
+            return Ok(());
+        }
+        let old = hotswap_files::read_file(path)?;
+        let new = without_directory(&old, directory);
+        if new == old { Ok(()) } else { hotswap_files::replace_like(path, &new, path) }
+    }
+
     /// The rules with what the first of them lacks.
     pub fn complete(&self, rules: &[u8], files: &IncludedFiles) -> Vec<u8> {
         let Some(rule) = Rule::first(rules) else { return rules.to_vec() };
@@ -85,6 +99,44 @@ impl DependencyOutput {
         }
         text
     }
+}
+
+/// The names in the first rule, its targets with their colon among them.
+pub(crate) fn names_of_first_rule(rules: &[u8]) -> BTreeSet<Vec<u8>> {
+    Rule::first(rules).map(|rule| rule.names()).unwrap_or_default()
+}
+
+/// The rules without the names of files in a directory, as dependencies and as targets.
+fn without_directory(rules: &[u8], directory: &Path) -> Vec<u8> {
+    let start = [&escape(directory.as_os_str().as_bytes())[..], b"/"].concat();
+    let mut text = Vec::with_capacity(rules.len());
+    let mut rest = rules;
+    while let Some(at) = rest.windows(start.len()).position(|window| window == start) {
+        let is_name = at == 0 || rest[at - 1].is_ascii_whitespace();
+        let end = (at + start.len()..rest.len()).find(|end| ends_name(rest, *end)).unwrap_or(rest.len());
+        let is_target = rest[at..end].ends_with(b":");
+        if !is_name {
+            text.extend(&rest[..end]);
+        } else if is_target {
+            text.extend(&rest[..at]);
+        } else {
+            text.extend(trim_before_name(&rest[..at]));
+        }
+        rest = &rest[if is_name && is_target { (end + 1).min(rest.len()) } else { end }..];
+    }
+    text.extend(rest);
+    text
+}
+
+/// Whether a name is over before that byte.
+fn ends_name(text: &[u8], at: usize) -> bool {
+    text[at] == b'\n' || text[at].is_ascii_whitespace() && text[at - 1] != b'\\'
+}
+
+/// A rule up to a name, without the blanks or the continued line before it.
+fn trim_before_name(text: &[u8]) -> &[u8] {
+    let text = text.trim_ascii_end();
+    text.strip_suffix(b"\\").map_or(text, <[u8]>::trim_ascii_end)
 }
 
 /// A flag of the command.
@@ -235,6 +287,16 @@ mod tests {
         let mut files = IncludedFiles::default();
         files.add_text(b"# 1 \"./b c$.h\" 1\n# 1 \"known.h\" 1\n# 1 \"/s.h\" 1 3\n", b"");
         files
+    }
+
+    #[test]
+    fn the_names_in_a_directory_are_left_out() {
+        let without = |rules: &str| String::from_utf8(without_directory(rules.as_bytes(), Path::new("/c d"))).unwrap();
+        assert_eq!(without("a.o: a.hip /c\\ d/x.pch \\\n  b.h\n"), "a.o: a.hip \\\n  b.h\n");
+        assert_eq!(without("a.o: a.hip \\\n  /c\\ d/1/x.pch \\\n  b.h\nb.h:\n"), "a.o: a.hip \\\n  b.h\nb.h:\n");
+        assert_eq!(without("a.o: a.hip \\\n  b.h \\\n  /c\\ d/x.pch\n"), "a.o: a.hip \\\n  b.h\n");
+        assert_eq!(without("a.o: a.hip\nb.h:\n/c\\ d/x.pch:\nd.h:\n"), "a.o: a.hip\nb.h:\nd.h:\n");
+        assert_eq!(without("a.o: /e/c\\ d/x.pch /c\\ dd/x\n"), "a.o: /e/c\\ d/x.pch /c\\ dd/x\n");
     }
 
     #[test]

@@ -82,11 +82,11 @@ pub fn run_recorded(launch: &LaunchCommand) -> Result<(i32, Transcript), Diagnos
     Ok((exit_code(output.status), Transcript(output.stderr)))
 }
 
-/// Standard output of a command.
+/// What a command wrote to one of its streams.
 #[derive(Debug)]
 pub struct CapturedOutput {
     pub code: i32,
-    /// The text of its standard output.
+    /// The text of that stream.
     pub text: Vec<u8>,
 }
 
@@ -97,6 +97,15 @@ pub struct CapturedOutput {
 pub fn run_captured(launch: &LaunchCommand) -> Result<CapturedOutput, Diagnostic> {
     let output = with_clang(launch, |command| hotswap_files::child_output(command.stdout(Stdio::piped()).spawn()?))?;
     Ok(CapturedOutput { code: exit_code(output.status), text: output.stdout })
+}
+
+/// As [`run_captured`], with standard error captured and nothing on standard output.
+///
+/// # Errors
+/// As for [`become_clang`], where it cannot be started.
+pub fn run_for_messages(launch: &LaunchCommand) -> Result<CapturedOutput, Diagnostic> {
+    let output = with_clang(launch, hotswap_files::command_output)?;
+    Ok(CapturedOutput { code: exit_code(output.status), text: output.stderr })
 }
 
 fn exit_code(status: ExitStatus) -> i32 {

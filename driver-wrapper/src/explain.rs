@@ -7,6 +7,7 @@ use crate::exec::LaunchCommand;
 use crate::find::Clang;
 use crate::judge::{CommandDecision, CommandJudgement};
 use crate::options::{OptionValues, PlanSource, row};
+use crate::warm_headers::WarmHeaders;
 use crate::words::{ClangArgument, shell};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -26,6 +27,8 @@ pub struct CommandExplanation<'a> {
     pub asked: &'a Consequences,
     /// Arguments for the host linker that follow the user's.
     pub back: &'a [OsString],
+    /// The answer about precompiled headers.
+    pub warm: &'a WarmHeaders,
 }
 
 impl CommandExplanation<'_> {
@@ -47,6 +50,7 @@ impl CommandExplanation<'_> {
             "clang": { "path": text(self.clang.path.as_os_str()), "from": self.clang.origin },
             "added_words": self.added.iter().map(|word| text(word)).collect::<Vec<_>>(),
             "coalescing": self.coalescing(),
+            "warm_headers": self.warm.explanation(),
             "text": self.asked.lines,
             "requested_words": self.asked.words.iter().map(|word| text(word)).collect::<Vec<_>>(),
             "profile": self.profile(),
@@ -83,6 +87,9 @@ impl CommandExplanation<'_> {
         }
         if let Some(coalescing) = self.coalescing() {
             let _ = writeln!(out, "coalescing: {coalescing}");
+        }
+        if let Some(warm) = self.warm.explanation() {
+            let _ = writeln!(out, "warm headers: {warm}");
         }
         for line in &self.asked.lines {
             let _ = writeln!(out, "text: {line}");

@@ -54,6 +54,7 @@ pub mod toolchain;
 pub mod unit_plans;
 pub mod units;
 pub mod unseen;
+pub mod warm_headers;
 pub mod words;
 
 use additions::Added;
@@ -80,6 +81,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process;
 use toolchain::Toolchain;
+use warm_headers::{WarmHeaders, WarmMode, WarmRequest, WarmUse};
 use words::ClangArgument;
 
 /// The remaining work where this process did not become clang.
@@ -197,7 +199,9 @@ impl DriverInvocation {
         self.refuse_hidden_plan(judgement, &clang)?;
         let dry = judgement.explain.is_some() || judgement.command.dry_run;
         let asked = self.ask(judgement, &clang, &TextFindings::default())?;
-        let parts = self.parts(judgement, &clang, settings, dry, warn)?;
+        let cold_parts = self.parts(judgement, &clang, settings, dry, warn)?;
+        let warm = self.warm_headers(judgement, settings, &cold_parts.launch(&asked), dry)?;
+        let parts = cold_parts.with_front(warm.used().map(|used| &used.words[..]).unwrap_or_default());
         let launch = parts.launch(&asked);
         let explanation = CommandExplanation {
             judgement,
@@ -207,6 +211,7 @@ impl DriverInvocation {
             added: &parts.front,
             asked: &asked,
             back: &parts.back,
+            warm: &warm,
         };
         if exec::depth() == 0
             && judgement.decision != CommandDecision::Disabled
@@ -249,7 +254,8 @@ impl DriverInvocation {
             ask: &|refused| self.ask(judgement, &clang, refused),
             warn,
         };
-        let is_completed = unit_plans::concerns(judgement) || lost_kernels::concerns(judgement);
+        let is_completed =
+            unit_plans::concerns(judgement) || lost_kernels::concerns(judgement) || warm.used().is_some();
         if !run.may_repeat(&parts) && dependencies.is_none() && !is_completed {
             return Err(become_clang(&parts.launch(&asked)));
         }
@@ -262,8 +268,46 @@ impl DriverInvocation {
             warn(&format!("note: {deleted} was deleted while clang ran, whose link reads it; clang runs again"));
             code = run.run(&self.parts(judgement, &clang, settings, dry, &|_| {})?)?;
         }
+        if let Some(used) = warm.used() {
+            if code != 0 && used.is_outdated() {
+                warn("note: headers changed while clang read their precompiled form; clang runs again without it");
+                code = run.run(&cold_parts)?;
+            }
+            self.complete_warm(judgement, used)?;
+        }
         complete_output(judgement, code)?;
         end(code, dependencies.as_ref(), &files)
+    }
+
+    /// The precompiled headers that clang's command may use.
+    fn warm_headers(
+        &self,
+        judgement: &CommandJudgement,
+        settings: &OptionValues,
+        launch: &LaunchCommand,
+        is_dry: bool,
+    ) -> Result<WarmHeaders, Diagnostic> {
+        let mode = match &judgement.decision {
+            CommandDecision::PassThrough(_) | CommandDecision::WithPlan(_) => WarmMode::of_settings(settings)?,
+            _ => WarmMode::Off,
+        };
+        let reason = match () {
+            () if mode == WarmMode::Off => return Ok(WarmHeaders::Off),
+            () if judgement.command.query => return Ok(WarmHeaders::Off),
+            () if settings.switch(OptionId::Hermetic)? => "the command is hermetic",
+            () if compile_refused::concerns(judgement) => "the policy `compile` may add GPUs to the command",
+            () => {
+                let command = &judgement.command;
+                return Ok(WarmHeaders::prepare(&WarmRequest { mode, command, launch, is_dry }));
+            }
+        };
+        Ok(WarmHeaders::LeftAlone(reason.to_owned()))
+    }
+
+    /// Dependencies are those of the command without warm headers.
+    fn complete_warm(&self, judgement: &CommandJudgement, used: &WarmUse) -> Result<(), Diagnostic> {
+        let dependencies = DependencyOutput::new(&judgement.command, &self.expanded);
+        dependencies.map_or(Ok(()), |output| used.complete_dependencies(&output))
     }
 
     /// The toolchain behind this command.

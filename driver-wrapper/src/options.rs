@@ -35,6 +35,7 @@ pub enum OptionId {
     Trace,
     Verbose,
     Version,
+    WarmHeaders,
 }
 
 /// One option and its names.
@@ -90,6 +91,8 @@ const ALL: [OptionRow; PLAN_OPTIONS.len() + OWN.len()] = {
 const OWN: &[OptionRow] = &[
     OptionRow { id: OptionId::Coalesce, word: Some(words::COALESCE), value: "0|1", env: Some("HOTSWAP_COALESCE"), key: Some("coalesce"),
         help: "1: compile once for each class of identical siblings among --offload-arch, where the program's text is the same for all of them, and derive the others; also -fhotswap-coalesce and -fno-hotswap-coalesce" },
+    OptionRow { id: OptionId::WarmHeaders, word: Some(words::WARM_HEADERS), value: "off|implicit|auto", env: Some("HOTSWAP_WARM_HEADERS"), key: Some("warm-headers"),
+        help: "read headers that many sources begin with from precompiled headers in the cache directory, where the output stays clang's byte for byte: implicit, those that clang itself includes into every HIP source; auto, also the first include directives; also -fhotswap-warm-headers (auto), -fhotswap-warm-headers=implicit and -fno-hotswap-warm-headers" },
     OptionRow { id: OptionId::Drain, word: Some(words::DRAIN), value: "0|1", env: Some("HOTSWAP_DRAIN"), key: Some("drain"),
         help: "0: a program whose device code has counters gets no drain of HotSwap's to write them when it ends; also --hotswap-no-drain" },
     OptionRow { id: OptionId::HostOptions, word: Some(words::HOST_OPTIONS), value: "0|1", env: Some("HOTSWAP_HOST_OPTIONS"), key: Some("host-options"),
@@ -373,9 +376,13 @@ pub fn is_flag(word: &OsStr) -> bool {
 }
 
 /// HotSwap's flags with their option and value.
-const FLAGS: [OwnFlag; 5] = [
+const FLAGS: [OwnFlag; 9] = [
     OwnFlag { word: words::COALESCE_FLAG, id: OptionId::Coalesce, value: "1" },
     OwnFlag { word: words::NO_COALESCE_FLAG, id: OptionId::Coalesce, value: "0" },
+    OwnFlag { word: words::WARM_HEADERS_FLAG, id: OptionId::WarmHeaders, value: "auto" },
+    OwnFlag { word: "-fhotswap-warm-headers=auto", id: OptionId::WarmHeaders, value: "auto" },
+    OwnFlag { word: "-fhotswap-warm-headers=implicit", id: OptionId::WarmHeaders, value: "implicit" },
+    OwnFlag { word: words::NO_WARM_HEADERS_FLAG, id: OptionId::WarmHeaders, value: "off" },
     OwnFlag { word: words::NO_DRAIN_FLAG, id: OptionId::Drain, value: "0" },
     OwnFlag { word: words::DEVICE_SYMBOLS_FLAG, id: OptionId::OfPlan("device-symbols"), value: "table" },
     OwnFlag { word: words::NO_DEVICE_SYMBOLS_FLAG, id: OptionId::OfPlan("device-symbols"), value: "" },

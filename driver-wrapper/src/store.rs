@@ -25,7 +25,8 @@ pub fn directory(name: &str) -> Result<PathBuf, Diagnostic> {
 }
 
 /// Directories of the cache by name.
-const NAMES: [&str; 6] = ["toolchains", "identities", "coalesce", "profile-runtimes", "manifests", "units"];
+const NAMES: [&str; 7] =
+    ["toolchains", "identities", "coalesce", "profile-runtimes", "manifests", "units", "warm-headers"];
 
 /// Warns where the user's cache is refused because of other users: once for each reason and temporary directory, not
 /// once for each command of a build.

@@ -25,6 +25,7 @@ const SET_BY_USERS: &[&str] = &[
     "HOTSWAP_DRAIN",
     "HOTSWAP_HERMETIC",
     "HOTSWAP_HOST_OPTIONS",
+    "HOTSWAP_WARM_HEADERS",
     words::ENV_LLVM_BIN,
     words::ENV_PLAN_DIR,
     words::ENV_PLAN_FILE,

@@ -19,6 +19,11 @@ pub const COALESCE: &str = "--hotswap-coalesce=";
 /// [`COALESCE`] in the form that users write.
 pub const COALESCE_FLAG: &str = "-fhotswap-coalesce";
 pub const NO_COALESCE_FLAG: &str = "-fno-hotswap-coalesce";
+/// Headers that are read from precompiled ones: `off`, `implicit` or `auto`.
+pub const WARM_HEADERS: &str = "--hotswap-warm-headers=";
+/// [`WARM_HEADERS`] in the form that users write.
+pub const WARM_HEADERS_FLAG: &str = "-fhotswap-warm-headers";
+pub const NO_WARM_HEADERS_FLAG: &str = "-fno-hotswap-warm-headers";
 /// The request for a table of device functions in each code object, in the form that users write.
 pub const DEVICE_SYMBOLS_FLAG: &str = "-fhotswap-device-symbols";
 pub const NO_DEVICE_SYMBOLS_FLAG: &str = "-fno-hotswap-device-symbols";

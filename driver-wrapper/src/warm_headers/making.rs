@@ -1,0 +1,134 @@
+//! Makes the precompiled header of one front end, and finds out whether it may be used: by the compiler itself, not by lists of options.
+//!
+//! A precompiled header is used only if a program of our own, which has what compilers treat in turn (virtual functions, templates,
+//! functions that are emitted when they are first used), becomes the same object with it and without it, byte for byte; if its
+//! headers say nothing while they are read; and if they leave nothing when they are included a second time, as the source does.
+//!
+//! Invariant: the answer, with its reason, is recorded beside the header, so that it is found out once.
+//!
+//! Absent on purpose: where the files are, and who makes them first ([`super::store`]).
+
+use super::fingerprint::Fingerprint;
+use super::front_ends::FrontEnd;
+use super::prefix::Prefix;
+use hotswap_files::ScratchDirectory;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The beginnings of reasons that stay as long as the arguments, the headers and the compiler do.
+pub(super) const LASTING: [&str; 5] = [DIFFERS, MESSAGES, REPEATED, RELATIVE, "the headers do not compile alone"];
+const DIFFERS: &str = "with these options clang makes another object of the same program";
+const MESSAGES: &str = "the headers have messages of their own";
+const RELATIVE: &str = "a header is found through a relative directory, whose name messages and dependencies have";
+const REPEATED: &str = "a header has text for a second inclusion";
+/// A program in which the order of functions, weak functions and instances of templates may show.
+const PROBE: &str = include_str!("probe.hip");
+
+/// A header that is to be made.
+pub(super) struct HeaderMaking<'m> {
+    pub(super) front_end: &'m FrontEnd,
+    pub(super) prefix: &'m Prefix,
+    /// The source with the prefix alone; clang looks for it wherever the header is used.
+    pub(super) source: &'m Path,
+    /// The precompiled header.
+    pub(super) output: &'m Path,
+}
+
+impl HeaderMaking<'_> {
+    /// Makes the header; the state of the files that it was made of.
+    ///
+    /// # Errors
+    /// The reason why it is not to be used.
+    pub(super) fn make(&self) -> Result<Fingerprint, String> {
+        let scratch = ScratchDirectory::temporary("hotswap-warm-headers-").map_err(|error| error.to_string())?;
+        let dependencies = scratch.path().join("headers.d");
+        self.compile(&dependencies)?;
+        let headers = self.headers(&dependencies)?;
+        let fingerprint = Fingerprint::take(&headers, &self.front_end.directories)?;
+        self.check_second_inclusion(scratch.path())?;
+        self.check_equal_objects(scratch.path())?;
+        Ok(fingerprint)
+    }
+
+    fn compile(&self, dependencies: &Path) -> Result<(), String> {
+        let mut words = self.front_end.words_with_action("-emit-pch");
+        words.extend(["-sys-header-deps", "-MT", "x", "-dependency-file"].map(OsString::from));
+        words.push(dependencies.into());
+        let made = self.run(words, self.source, Some(self.output))?;
+        if made.stderr.is_empty() { Ok(()) } else { Err(said(MESSAGES, &made)) }
+    }
+
+    /// The files that clang read, without our own.
+    fn headers(&self, dependencies: &Path) -> Result<BTreeSet<PathBuf>, String> {
+        let rules = fs::read(dependencies).map_err(|error| error.to_string())?;
+        let names = crate::dependencies::names_of_first_rule(&rules);
+        let paths = names.into_iter().filter(|name| !name.is_empty() && name != b"x:");
+        let paths = paths.map(|name| PathBuf::from(OsString::from_vec(name)));
+        let headers: BTreeSet<PathBuf> = paths.filter(|path| path != self.source).collect();
+        // A precompiled header names it by its whole path.
+        if headers.iter().any(|header| header.is_relative()) { Err(RELATIVE.to_owned()) } else { Ok(headers) }
+    }
+
+    /// The source includes the headers again: nothing may come of it.
+    fn check_second_inclusion(&self, scratch: &Path) -> Result<(), String> {
+        if self.prefix.directives.is_empty() {
+            return Ok(());
+        }
+        let once = self.preprocessed(scratch, 1)?;
+        if once == self.preprocessed(scratch, 2)? {
+            return Ok(());
+        }
+        Err(REPEATED.to_owned())
+    }
+
+    fn preprocessed(&self, scratch: &Path, times: usize) -> Result<Vec<u8>, String> {
+        let source = scratch.join("included.hip");
+        write(&source, self.prefix.text().repeat(times).as_bytes())?;
+        let mut words = self.front_end.words_with_action("-E");
+        words.push("-P".into());
+        self.run(words, &source, None).map(|output| output.stdout)
+    }
+
+    fn check_equal_objects(&self, scratch: &Path) -> Result<(), String> {
+        let source = scratch.join("probe.hip");
+        write(&source, [&self.prefix.text(), PROBE].concat().as_bytes())?;
+        let plain = self.object_of_probe(&source, &scratch.join("plain.o"), &[])?;
+        let pch = [OsStr::new("-include-pch"), self.output.as_os_str()].map(OsStr::to_owned);
+        let warm = self.object_of_probe(&source, &scratch.join("warm.o"), &pch)?;
+        if plain == warm {
+            return Ok(());
+        }
+        Err(DIFFERS.to_owned())
+    }
+
+    fn object_of_probe(&self, source: &Path, output: &Path, further: &[OsString]) -> Result<Vec<u8>, String> {
+        let words = [&self.front_end.words[..], further].concat();
+        self.run(words, source, Some(output))?;
+        fs::read(output).map_err(|error| error.to_string())
+    }
+
+    /// Runs the front end for a source of ours.
+    fn run(&self, mut words: Vec<OsString>, source: &Path, output: Option<&Path>) -> Result<Output, String> {
+        words.extend(["-main-file-name".into(), source.file_name().unwrap_or_default().to_owned(), "-o".into()]);
+        words.push(output.map_or_else(|| "-".into(), |output| output.as_os_str().to_owned()));
+        words.extend(["-x".into(), "hip".into(), source.as_os_str().to_owned()]);
+        let mut command = Command::new(&self.front_end.program);
+        command.args(words).env_remove("COMPILER_PATH");
+        let output = hotswap_files::command_output(&mut command).map_err(|error| error.to_string())?;
+        if output.status.success() { Ok(output) } else { Err(said("the headers do not compile alone", &output)) }
+    }
+}
+
+fn write(path: &Path, text: &[u8]) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A reason with clang's first message.
+fn said(what: &str, output: &Output) -> String {
+    let first = output.stderr.split(|byte| *byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
+    format!("{what}: {}", OsStr::from_bytes(first).display())
+}
