@@ -82,7 +82,7 @@ pub fn run_recorded(launch: &LaunchCommand) -> Result<(i32, Transcript), Diagnos
     Ok((exit_code(output.status), Transcript(output.stderr)))
 }
 
-/// What a command wrote to one of its streams.
+/// The text that a command wrote to one of its streams.
 #[derive(Debug)]
 pub struct CapturedOutput {
     pub code: i32,

@@ -213,14 +213,7 @@ impl DriverInvocation {
             back: &parts.back,
             warm: &warm,
         };
-        if exec::depth() == 0
-            && judgement.decision != CommandDecision::Disabled
-            && may_link_device_code(&judgement.command)
-        {
-            unknown_variables(env::vars_os().map(|(name, _)| name))
-                .iter()
-                .for_each(|unknown| warn(&unknown.to_string()));
-        }
+        warn_of_unknown_variables(judgement, warn);
         match judgement.explain {
             Some(Explain::Json) => return Ok(RemainingWork { text: explanation.json() }),
             Some(Explain::Text) => return Ok(RemainingWork { text: explanation.text() }),
@@ -269,11 +262,7 @@ impl DriverInvocation {
             code = run.run(&self.parts(judgement, &clang, settings, dry, &|_| {})?)?;
         }
         if let Some(used) = warm.used() {
-            if code != 0 && used.is_outdated() {
-                warn("note: headers changed while clang read their precompiled form; clang runs again without it");
-                code = run.run(&cold_parts)?;
-            }
-            self.complete_warm(judgement, used)?;
+            code = self.complete_warm(judgement, used, code, &|| run.run(&cold_parts), warn)?;
         }
         complete_output(judgement, code)?;
         end(code, dependencies.as_ref(), &files)
@@ -304,10 +293,24 @@ impl DriverInvocation {
         Ok(WarmHeaders::LeftAlone(reason.to_owned()))
     }
 
-    /// Dependencies are those of the command without warm headers.
-    fn complete_warm(&self, judgement: &CommandJudgement, used: &WarmUse) -> Result<(), Diagnostic> {
-        let dependencies = DependencyOutput::new(&judgement.command, &self.expanded);
-        dependencies.map_or(Ok(()), |output| used.complete_dependencies(&output))
+    /// Runs clang again without warm headers where they may be the reason of a failure; dependencies are those of the command
+    /// without them. The exit code.
+    fn complete_warm(
+        &self,
+        judgement: &CommandJudgement,
+        used: &WarmUse,
+        code: i32,
+        run_cold: &dyn Fn() -> Result<i32, Diagnostic>,
+        warn: &dyn Fn(&str),
+    ) -> Result<i32, Diagnostic> {
+        if code != 0 && used.is_outdated() {
+            warn("note: headers changed while clang read their precompiled form; clang runs again without it");
+            return run_cold();
+        }
+        if let Some(output) = DependencyOutput::new(&judgement.command, &self.expanded) {
+            used.complete_dependencies(&output)?;
+        }
+        Ok(code)
     }
 
     /// The toolchain behind this command.
@@ -467,6 +470,15 @@ impl DriverInvocation {
             return Ok(without_explain(&self.words));
         }
         Ok(self.words.iter().cloned().map(ClangArgument::Plain).collect())
+    }
+}
+
+/// Once for each command that may link device code, not once more by a wrapper in between.
+fn warn_of_unknown_variables(judgement: &CommandJudgement, warn: &dyn Fn(&str)) {
+    let is_concerned = judgement.decision != CommandDecision::Disabled && may_link_device_code(&judgement.command);
+    if exec::depth() == 0 && is_concerned {
+        let unknown = unknown_variables(env::vars_os().map(|(name, _)| name));
+        unknown.iter().for_each(|unknown| warn(&unknown.to_string()));
     }
 }
 

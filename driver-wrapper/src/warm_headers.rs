@@ -73,7 +73,7 @@ pub struct WarmRequest<'r> {
     pub command: &'r ClangCommand,
     /// Clang's command without warm headers.
     pub launch: &'r LaunchCommand,
-    /// Nothing is made.
+    /// The command is not run, and no header is made.
     pub is_dry: bool,
 }
 

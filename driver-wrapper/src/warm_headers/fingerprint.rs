@@ -27,7 +27,7 @@ const GRAIN_NANOSECONDS: i128 = 2_000_000_000;
 /// The stamp of a directory that just changed.
 const CHANGING: &str = "changing";
 
-/// The recorded state.
+/// The recorded state of headers and of their search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     /// By header, its stamp.
@@ -110,7 +110,7 @@ impl Fingerprint {
         text
     }
 
-    /// What [`Fingerprint::to_text`] wrote; `None` for anything else.
+    /// Reads the text of [`Fingerprint::to_text`]; `None` for anything else.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let mut parsed = Self::default();
         let mut directory: Option<PathBuf> = None;
@@ -163,13 +163,9 @@ pub(super) fn stamp(path: &Path) -> Option<String> {
 
 /// A stamp after which the file cannot change without another stamp.
 fn settled_stamp(path: &Path) -> Result<String, String> {
-    let unknown = || format!("{} cannot be examined", path.display());
-    let meta = fs::metadata(path).map_err(|_| unknown())?;
-    if is_settled(&meta) {
-        stamp(path).ok_or_else(unknown)
-    } else {
-        Err(format!("{} was just written", path.display()))
-    }
+    let meta = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let settled = stamp(path).filter(|_| is_settled(&meta));
+    settled.ok_or_else(|| format!("{} was just written", path.display()))
 }
 
 fn is_settled(meta: &fs::Metadata) -> bool {

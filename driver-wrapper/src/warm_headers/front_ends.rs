@@ -9,7 +9,7 @@ use hotswap_files::tokenize_gnu;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What a front end does with the program, by which it can be told to do something else.
+/// The arguments by which a front end is told what to do with the program.
 const ACTIONS: &[&str] = &["-emit-obj", "-emit-llvm-bc", "-emit-llvm", "-S"];
 /// Arguments of one compilation, with a value, that do not concern its headers.
 const OWN_WITH_VALUE: &[&str] = &[
@@ -38,28 +38,38 @@ const OWN: &[&str] = &[
 ];
 /// The header that clang's driver includes into every HIP source.
 const OWN_HEADER: &str = "__clang_hip_runtime_wrapper.h";
+/// An argument with which a command is left alone.
+struct UnsuitedWord {
+    start: &'static str,
+    reason: &'static str,
+}
+
+const fn unsuited(start: &'static str, reason: &'static str) -> UnsuitedWord {
+    UnsuitedWord { start, reason }
+}
+
 /// Arguments, by how they begin, under which the text or the output may depend on how headers were read; each with the reason.
 #[rustfmt::skip]
-const UNSUITED: &[(&str, &str)] = &[
-    ("-include-pch", "the command has a precompiled header of its own"),
-    ("-imacros", "macros are read before the source"),
-    ("-fmodule", "modules are in use"),
-    ("-fimplicit-module", "modules are in use"),
-    ("-load", "a plugin of clang's sees the program"),
-    ("-plugin", "a plugin of clang's sees the program"),
-    ("-add-plugin", "a plugin of clang's sees the program"),
-    ("-ivfsoverlay", "files are seen through an overlay"),
-    ("-working-directory", "names of files are relative to another directory"),
-    ("-ftime-trace", "the time of each header is traced"),
-    ("-header-include-file", "the headers are printed as they are read"),
-    ("-sys-header-deps-only", "the headers are printed as they are read"),
-    ("-H", "the headers are printed as they are read"),
-    ("-Wsystem-headers", "warnings about headers are wanted"),
-    ("-Weverything", "warnings about headers are wanted"),
-    ("-verify", "messages of clang's are compared"),
+const UNSUITED: &[UnsuitedWord] = &[
+    unsuited("-include-pch", "the command has a precompiled header of its own"),
+    unsuited("-imacros", "macros are read before the source"),
+    unsuited("-fmodule", "modules are in use"),
+    unsuited("-fimplicit-module", "modules are in use"),
+    unsuited("-load", "a plugin of clang's sees the program"),
+    unsuited("-plugin", "a plugin of clang's sees the program"),
+    unsuited("-add-plugin", "a plugin of clang's sees the program"),
+    unsuited("-ivfsoverlay", "files are seen through an overlay"),
+    unsuited("-working-directory", "names of files are relative to another directory"),
+    unsuited("-ftime-trace", "the time of each header is traced"),
+    unsuited("-header-include-file", "the headers are printed as they are read"),
+    unsuited("-sys-header-deps-only", "the headers are printed as they are read"),
+    unsuited("-H", "the headers are printed as they are read"),
+    unsuited("-Wsystem-headers", "warnings about headers are wanted"),
+    unsuited("-Weverything", "warnings about headers are wanted"),
+    unsuited("-verify", "messages of clang's are compared"),
 ];
 
-/// One `-cc1` line.
+/// One line with `-cc1`, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FrontEnd {
     /// The program that the driver starts.
@@ -117,8 +127,8 @@ fn parse_front_end(line: Vec<OsString>) -> Result<FrontEnd, String> {
 }
 
 fn check_word(word: &str) -> Result<(), String> {
-    let found = UNSUITED.iter().find(|(start, _)| word.starts_with(start));
-    found.map_or(Ok(()), |(_, reason)| Err(format!("{reason} ({word})")))
+    let found = UNSUITED.iter().find(|unsuited| word.starts_with(unsuited.start));
+    found.map_or(Ok(()), |unsuited| Err(format!("{} ({word})", unsuited.reason)))
 }
 
 /// A file that is another one in each run, in an argument that is not known here: headers would be made again and again.

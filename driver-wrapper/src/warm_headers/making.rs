@@ -34,7 +34,7 @@ pub(super) struct HeaderMaking<'m> {
     pub(super) prefix: &'m Prefix,
     /// The source with the prefix alone; clang looks for it wherever the header is used.
     pub(super) source: &'m Path,
-    /// The precompiled header.
+    /// The precompiled header that is written.
     pub(super) output: &'m Path,
 }
 

@@ -19,7 +19,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ enum HeaderRecord {
     Refused { reason: String, fingerprint: Fingerprint },
 }
 
-/// What a header was when it was made.
+/// The state of a header when it was made.
 struct HeaderContent {
     stamp: String,
     hash: String,
@@ -237,11 +237,10 @@ impl StoredHeader {
 
     /// Makes the header unless another command has.
     fn make_once(&self, front_end: &FrontEnd, prefix: &Prefix) -> Result<(), String> {
-        let in_file = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        hotswap_files::create_directories(&self.directory).map_err(|error| in_file(&self.directory, &error))?;
+        hotswap_files::create_directories(&self.directory).map_err(|error| unwritten(&self.directory, &error))?;
         let lock_file = self.directory.join("lock");
-        let lock = File::create(&lock_file).map_err(|error| in_file(&lock_file, &error))?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| in_file(&lock_file, &error))?;
+        let lock = File::create(&lock_file).map_err(|error| unwritten(&lock_file, &error))?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(|error| unwritten(&lock_file, &error.into()))?;
         match self.record() {
             Some(HeaderRecord::Usable { .. }) if self.is_whole(&mut BTreeSet::new()) => Ok(()),
             Some(HeaderRecord::Refused { reason, fingerprint }) if fingerprint.holds(&mut BTreeSet::new()) => {
@@ -293,15 +292,21 @@ fn is_of_the_moment(reason: &str) -> bool {
 fn key(front_end: &FrontEnd, prefix: &Prefix) -> Result<String, String> {
     let mut text = format!("{FORMAT} {}\n", env!("CARGO_PKG_VERSION")).into_bytes();
     let compiler = toolchain::key(&front_end.program).map_err(|error| error.to_string())?;
-    let mut add = |part: &OsStr| {
-        text.extend((part.len() as u64).to_le_bytes());
-        text.extend(part.as_bytes());
-    };
-    add(OsStr::new(&compiler));
-    add(OsStr::new(&prefix.text()));
-    front_end.words.iter().for_each(|word| add(word));
+    add_part(&mut text, OsStr::new(&compiler));
+    add_part(&mut text, OsStr::new(&prefix.text()));
+    front_end.words.iter().for_each(|word| add_part(&mut text, word));
     if front_end.has_relative_directory() {
-        add(std::env::current_dir().map_err(|error| error.to_string())?.as_os_str());
+        let directory = std::env::current_dir().map_err(|error| error.to_string())?;
+        add_part(&mut text, directory.as_os_str());
     }
     Ok(store::hash(&text))
+}
+
+fn add_part(text: &mut Vec<u8>, part: &OsStr) {
+    text.extend((part.len() as u64).to_le_bytes());
+    text.extend(part.as_bytes());
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
 }

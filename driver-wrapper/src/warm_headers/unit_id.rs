@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// What clang puts in front of the arguments where it is called as `clang++`.
+/// The argument that clang adds in front where it is called as `clang++`.
 const MODES: [&str; 2] = ["--driver-mode=g++", ""];
-/// What clang makes of the requested GPUs: an argument for each, behind all others. Clang 24 has the second form.
+/// The beginnings of the arguments that clang adds for the requested GPUs, behind all others. Clang 24 has the second form.
 const ARCHITECTURES: [&str; 2] = ["-Xarch_amdgcn --offload-arch=", "-Xarch_amdgpu --offload-arch="];
 
 /// The argument that keeps the ID of a command; empty where the command has none. `printed` is the ID that clang gives to the
