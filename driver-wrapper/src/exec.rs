@@ -16,7 +16,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::{env, iter};
 
@@ -68,6 +68,16 @@ impl Transcript {
     pub fn show(&self) {
         let _ = io::stderr().write_all(&self.0);
     }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a file of that directory is named.
+    pub fn names_file_in(&self, directory: &Path) -> bool {
+        let name = directory.as_os_str().as_bytes();
+        self.0.windows(name.len()).any(|window| window == name)
+    }
 }
 
 /// As [`run_clang`], with standard error recorded. A terminal gets the messages at once, in its colours.
@@ -78,8 +88,23 @@ pub fn run_recorded(launch: &LaunchCommand) -> Result<(i32, Transcript), Diagnos
     if io::stderr().is_terminal() {
         return run_clang(launch).map(|code| (code, Transcript(Vec::new())));
     }
+    run_silently(launch).map(|run| (run.code, run.messages))
+}
+
+/// A run whose messages were not shown.
+#[derive(Debug)]
+pub struct SilentRun {
+    pub code: i32,
+    pub messages: Transcript,
+}
+
+/// As [`run_recorded`], also where standard error is a terminal.
+///
+/// # Errors
+/// As for [`become_clang`], where it cannot be started.
+pub fn run_silently(launch: &LaunchCommand) -> Result<SilentRun, Diagnostic> {
     let output = with_clang(launch, |command| hotswap_files::child_output(command.stderr(Stdio::piped()).spawn()?))?;
-    Ok((exit_code(output.status), Transcript(output.stderr)))
+    Ok(SilentRun { code: exit_code(output.status), messages: Transcript(output.stderr) })
 }
 
 /// The text that a command wrote to one of its streams.

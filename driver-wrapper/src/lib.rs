@@ -252,7 +252,10 @@ impl DriverInvocation {
         if !run.may_repeat(&parts) && dependencies.is_none() && !is_completed {
             return Err(become_clang(&parts.launch(&asked)));
         }
-        let mut code = run.run(&parts)?;
+        let mut code = match warm.used() {
+            Some(used) => self.run_warm(judgement, used, &launch, &|| run.run(&cold_parts))?,
+            None => run.run(&parts)?,
+        };
         if code != 0
             && !compile_refused::reads_standard_input(&judgement.command)
             && let Some(deleted) = parts.deleted_file()?
@@ -260,9 +263,6 @@ impl DriverInvocation {
             let deleted = deleted.display();
             warn(&format!("note: {deleted} was deleted while clang ran, whose link reads it; clang runs again"));
             code = run.run(&self.parts(judgement, &clang, settings, dry, &|_| {})?)?;
-        }
-        if let Some(used) = warm.used() {
-            code = self.complete_warm(judgement, used, code, &|| run.run(&cold_parts), warn)?;
         }
         complete_output(judgement, code)?;
         end(code, dependencies.as_ref(), &files)
@@ -285,6 +285,7 @@ impl DriverInvocation {
             () if judgement.command.query => return Ok(WarmHeaders::Off),
             () if settings.switch(OptionId::Hermetic)? => "the command is hermetic",
             () if compile_refused::concerns(judgement) => "the policy `compile` may add GPUs to the command",
+            () if profile_use::ProfileUse::of(&judgement.command, &self.expanded).is_some() => "a profile is used",
             () => {
                 let command = &judgement.command;
                 return Ok(WarmHeaders::prepare(&WarmRequest { mode, command, launch, is_dry }));
@@ -293,20 +294,16 @@ impl DriverInvocation {
         Ok(WarmHeaders::LeftAlone(reason.to_owned()))
     }
 
-    /// Runs clang again without warm headers where they may be the reason of a failure; dependencies are those of the command
-    /// without them. The exit code.
-    fn complete_warm(
+    /// Runs clang with warm headers, or without them where that run cannot decide; dependencies are those of the command without
+    /// them. The exit code.
+    fn run_warm(
         &self,
         judgement: &CommandJudgement,
         used: &WarmUse,
-        code: i32,
+        launch: &LaunchCommand,
         run_cold: &dyn Fn() -> Result<i32, Diagnostic>,
-        warn: &dyn Fn(&str),
     ) -> Result<i32, Diagnostic> {
-        if code != 0 && used.is_outdated() {
-            warn("note: headers changed while clang read their precompiled form; clang runs again without it");
-            return run_cold();
-        }
+        let Some(code) = used.run(launch)? else { return run_cold() };
         if let Some(output) = DependencyOutput::new(&judgement.command, &self.expanded) {
             used.complete_dependencies(&output)?;
         }

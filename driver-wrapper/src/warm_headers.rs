@@ -7,7 +7,8 @@
 //! use ([`fingerprint`]).
 //!
 //! Invariants: off unless it is asked for. Whatever cannot be shown to be equal is compiled as without it, and `--hotswap-explain` says why.
-//! Nothing here makes a compilation fail: a header that is lost or outdated while clang runs is a second run without it.
+//! Nothing here makes a compilation fail or changes its messages: where a header is lost or outdated while clang runs, or messages name
+//! it, clang runs a second time without it.
 //!
 //! Absent on purpose: a user's own precompiled headers, and headers that are named with quotes.
 
@@ -28,6 +29,7 @@ use front_ends::FrontEnd;
 use hotswap_report::Diagnostic;
 use prefix::Prefix;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use store::{HeaderSet, HeaderStore};
 
@@ -124,9 +126,20 @@ impl WarmHeaders {
 }
 
 impl WarmUse {
-    /// Whether a failure may be that of the headers: one is missing, or its files have changed since.
-    pub fn is_outdated(&self) -> bool {
-        self.set.is_outdated()
+    /// Runs clang's command with these headers; its exit code. `None`, without a message, where the run without them must decide: the
+    /// headers may be the reason of a failure, or messages are theirs. Those about a header name the file with our prefix instead of
+    /// the source; a terminal gets clang's messages from clang.
+    ///
+    /// # Errors
+    /// Those of starting clang.
+    pub fn run(&self, launch: &LaunchCommand) -> Result<Option<i32>, Diagnostic> {
+        let exec::SilentRun { code, messages } = exec::run_silently(launch)?;
+        let is_clangs = messages.is_empty() || !messages.names_file_in(&self.root) && !io::stderr().is_terminal();
+        if !is_clangs || code != 0 && self.set.is_outdated() {
+            return Ok(None);
+        }
+        messages.show();
+        Ok(Some(code))
     }
 
     /// Takes the headers of ours out of the dependencies that clang wrote: a build must not depend on them.
@@ -144,6 +157,7 @@ impl WarmRequest<'_> {
         let words = self.expanded_words()?;
         let printed = self.printed_commands()?;
         let front_ends = front_ends::parse_front_ends(&printed)?;
+        self.check_dependencies(&words, &front_ends)?;
         let id = front_ends.iter().find_map(|one| one.unit_id.as_deref());
         let id_words = unit_id::words_that_keep_id(&words, DRY_RUN, id)?;
         let store = HeaderStore::open()?;
@@ -165,6 +179,17 @@ impl WarmRequest<'_> {
             () => return Ok(()),
         };
         Err(reason.to_owned())
+    }
+
+    /// Our headers must not stay among the dependencies that a build reads.
+    fn check_dependencies(&self, words: &[OsString], front_ends: &[FrontEnd]) -> Result<(), String> {
+        const VARIABLES: [&str; 2] = ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"];
+        let output = DependencyOutput::new(self.command, words).and_then(|output| output.path);
+        let has_others = output.is_none() && front_ends.iter().any(|front_end| front_end.has_dependencies);
+        if has_others || VARIABLES.iter().any(|name| std::env::var_os(name).is_some()) {
+            return Err("dependencies are written where they are not found again".to_owned());
+        }
+        Ok(())
     }
 
     /// All arguments, response files expanded.

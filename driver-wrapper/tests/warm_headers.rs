@@ -87,6 +87,9 @@ mkdir old; for one in home/.cache/hotswap/warm-headers/headers/*/; do cp -p $one
 own 6 late '3 hours ago'; both 'edited once more'
 for one in old/*; do cp -p $one home/.cache/hotswap/warm-headers/headers/$(basename $one)/header.pch; done
 both 'old ones put in their place by hand'; state
+printf '#pragma once\ntemplate <typename T> __attribute__((device)) T twice(T x) { int unused; return 2 * x; }\n' >early/t.h; touch -d '1 hour ago' early/t.h
+sed -i '1i #include <t.h>' s.hip; echo '__attribute__((device)) int two = twice(1);' >>s.hip
+words="$words -Wall"; both 'a message about a header'; both made; both warm; state; grep -q 'unused variable' plain/messages || echo 'no message'
 echo 'error;' >>s.hip; both 'an error in the source'
 rm -r home/.cache; both removed
 mkdir home/.cache; touch home/.cache/hotswap; both 'no cache'
@@ -97,9 +100,9 @@ words='-O2 -nogpuinc -Iearly -Ilate --offload-arch=gfx1030'; both 'a relative di
     let said = run(&bench, version, script);
     let (states, answers): (Vec<&str>, Vec<&str>) = said.lines().partition(|line| is_state(line));
     assert!(answers.iter().all(|line| line.ends_with(": same")), "{said}");
-    assert_eq!(answers.len(), 17, "{said}");
+    assert_eq!(answers.len(), 20, "{said}");
     assert!(states.iter().all(|state| state.starts_with("warm headers: from ")), "{said}");
-    assert_eq!(states.len(), 6, "{said}");
+    assert_eq!(states.len(), 7, "{said}");
 }
 
 #[test]
@@ -109,7 +112,8 @@ fn commands_that_cannot_have_warm_headers_are_told_why() {
 touch b.hip
 state_of() { $W -fhotswap-warm-headers --hotswap-explain $HIP --offload-arch=gfx1030 "$@" | grep "^warm headers"; }
 state_of -c a.hip b.hip; state_of -fgpu-rdc -c a.hip; state_of -c main.cpp; state_of -c -x hip -; state_of -fsyntax-only a.hip
-state_of -include a.hip -c b.hip; state_of -Weverything -c a.hip
+state_of -include a.hip -c b.hip; state_of -Weverything -c a.hip; state_of -Wp,-MD,a.d -fuse-cuid=none -c a.hip
+DEPENDENCIES_OUTPUT=x.d state_of -c a.hip
 HOTSWAP_WARM_HEADERS=perhaps $W -c a.hip 2>&1; HOTSWAP_WARM_HEADERS=auto $W -fno-hotswap-warm-headers --hotswap-explain -c a.hip | grep -c "^warm"
 true
 "#;
@@ -122,10 +126,12 @@ true
         "no code",
         "included before",
         "warnings about headers",
+        "dependencies are written",
+        "dependencies are written",
         "none of off, implicit and auto",
         "0",
     ]) {
         assert!(line.contains(reason), "{line}: {reason}");
     }
-    assert_eq!(said.lines().count(), 9, "{said}");
+    assert_eq!(said.lines().count(), 11, "{said}");
 }

@@ -19,8 +19,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Words in a header whose value is that of the moment.
-const OF_THE_MOMENT: [&[u8]; 3] = [b"__DATE__", b"__TIME__", b"__TIMESTAMP__"];
+/// Words in a header whose value is that of the moment, or of the source that includes it.
+const UNSETTLED: [&[u8]; 5] = [b"__DATE__", b"__TIME__", b"__TIMESTAMP__", b"__BASE_FILE__", b"__INCLUDE_LEVEL__"];
 /// The grain of time stamps: changes that are no older may be followed by others with the same stamp.
 const GRAIN_NANOSECONDS: i128 = 2_000_000_000;
 
@@ -52,7 +52,7 @@ impl Fingerprint {
         let mut candidates = BTreeSet::new();
         for header in headers {
             let text = fs::read(header).map_err(|error| format!("{}: {error}", header.display()))?;
-            if let Some(word) = OF_THE_MOMENT.iter().find(|word| contains(&text, word)) {
+            if let Some(word) = UNSETTLED.iter().find(|word| contains(&text, word)) {
                 return Err(format!("{} has {}", header.display(), String::from_utf8_lossy(word)));
             }
             taken.files.insert(header.clone(), settled_stamp(header)?);

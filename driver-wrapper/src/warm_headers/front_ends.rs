@@ -67,6 +67,9 @@ const UNSUITED: &[UnsuitedWord] = &[
     unsuited("-Wsystem-headers", "warnings about headers are wanted"),
     unsuited("-Weverything", "warnings about headers are wanted"),
     unsuited("-verify", "messages of clang's are compared"),
+    unsuited("-serialize-diagnostic-file", "messages of clang's go to a file"),
+    unsuited("-diagnostic-log-file", "messages of clang's go to a file"),
+    unsuited("-diagnostics-format", "messages of clang's have another form"),
 ];
 
 /// One line with `-cc1`, taken apart.
@@ -78,6 +81,8 @@ pub(super) struct FrontEnd {
     pub(super) words: Vec<OsString>,
     /// The source's ID that the driver gives to this compilation.
     pub(super) unit_id: Option<String>,
+    /// It writes a dependency file.
+    pub(super) has_dependencies: bool,
     /// Where headers are searched for, in order.
     pub(super) directories: Vec<PathBuf>,
 }
@@ -96,7 +101,8 @@ pub(super) fn parse_front_ends(text: &[u8]) -> Result<Vec<FrontEnd>, String> {
 fn parse_front_end(line: Vec<OsString>) -> Result<FrontEnd, String> {
     let mut words = line.into_iter();
     let program = PathBuf::from(words.next().unwrap_or_default());
-    let mut front_end = FrontEnd { program, words: Vec::new(), unit_id: None, directories: Vec::new() };
+    let mut front_end =
+        FrontEnd { program, words: Vec::new(), unit_id: None, has_dependencies: false, directories: Vec::new() };
     let mut language = None;
     while let Some(word) = words.next() {
         let text = word.to_string_lossy().into_owned();
@@ -110,6 +116,7 @@ fn parse_front_end(line: Vec<OsString>) -> Result<FrontEnd, String> {
         if let Some(id) = text.strip_prefix("-cuid=") {
             front_end.unit_id = Some(id.to_owned());
         }
+        front_end.has_dependencies |= text == "-dependency-file";
         if OWN_WITH_VALUE.contains(&text.as_str()) {
             words.next();
         } else if !OWN.iter().any(|own| text.starts_with(own)) {

@@ -106,7 +106,8 @@ impl HeaderMaking<'_> {
     }
 
     fn object_of_probe(&self, source: &Path, output: &Path, further: &[OsString]) -> Result<Vec<u8>, String> {
-        let words = [&self.front_end.words[..], further].concat();
+        // No one reads the warnings about this program, and with -Werror they would be errors.
+        let words = [&self.front_end.words[..], further, &["-w".into()]].concat();
         self.run(words, source, Some(output))?;
         fs::read(output).map_err(|error| error.to_string())
     }
