@@ -218,7 +218,7 @@ mod tests {
             ("\"hip\"", "\"c++\"", "beside HIP"),
             ("\"-emit-obj\"", "\"-fsyntax-only\"", "no code"),
             ("\"-D\"", "\"-fmodules\"", "modules"),
-            ("\"-D\"", "\"-unknown=/tmp/x.o\"", "temporary file"),
+            ("\"-D\"", &format!("\"-unknown={}/x.o\"", std::env::temp_dir().display()), "temporary file"),
         ] {
             let error = parse_front_ends(LINE.replace(from, to).as_bytes()).unwrap_err();
             assert!(error.contains(reason), "{error}");
