@@ -289,17 +289,17 @@ mod tests {
         files
     }
 
-    fn without(rules: &str) -> String {
+    fn rules_without(rules: &str) -> String {
         String::from_utf8(without_directory(rules.as_bytes(), Path::new("/c d"))).unwrap()
     }
 
     #[test]
     fn the_names_in_a_directory_are_left_out() {
-        assert_eq!(without("a.o: a.hip /c\\ d/x.pch \\\n  b.h\n"), "a.o: a.hip \\\n  b.h\n");
-        assert_eq!(without("a.o: a.hip \\\n  /c\\ d/1/x.pch \\\n  b.h\nb.h:\n"), "a.o: a.hip \\\n  b.h\nb.h:\n");
-        assert_eq!(without("a.o: a.hip \\\n  b.h \\\n  /c\\ d/x.pch\n"), "a.o: a.hip \\\n  b.h\n");
-        assert_eq!(without("a.o: a.hip\nb.h:\n/c\\ d/x.pch:\nd.h:\n"), "a.o: a.hip\nb.h:\nd.h:\n");
-        assert_eq!(without("a.o: /e/c\\ d/x.pch /c\\ dd/x\n"), "a.o: /e/c\\ d/x.pch /c\\ dd/x\n");
+        assert_eq!(rules_without("a.o: a.hip /c\\ d/x.pch \\\n  b.h\n"), "a.o: a.hip \\\n  b.h\n");
+        assert_eq!(rules_without("a.o: a.hip \\\n  /c\\ d/1/x.pch \\\n  b.h\nb.h:\n"), "a.o: a.hip \\\n  b.h\nb.h:\n");
+        assert_eq!(rules_without("a.o: a.hip \\\n  b.h \\\n  /c\\ d/x.pch\n"), "a.o: a.hip \\\n  b.h\n");
+        assert_eq!(rules_without("a.o: a.hip\nb.h:\n/c\\ d/x.pch:\nd.h:\n"), "a.o: a.hip\nb.h:\nd.h:\n");
+        assert_eq!(rules_without("a.o: /e/c\\ d/x.pch /c\\ dd/x\n"), "a.o: /e/c\\ d/x.pch /c\\ dd/x\n");
     }
 
     #[test]

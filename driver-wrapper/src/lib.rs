@@ -201,7 +201,7 @@ impl DriverInvocation {
         let asked = self.ask(judgement, &clang, &TextFindings::default())?;
         let cold_parts = self.parts(judgement, &clang, settings, dry, warn)?;
         let warm = self.warm_headers(judgement, settings, &cold_parts.launch(&asked), dry)?;
-        let parts = cold_parts.with_front(warm.used().map(|used| &used.words[..]).unwrap_or_default());
+        let parts = cold_parts.with_front(warm.in_use().map(|used| &used.words[..]).unwrap_or_default());
         let launch = parts.launch(&asked);
         let explanation = CommandExplanation {
             judgement,
@@ -248,11 +248,11 @@ impl DriverInvocation {
             warn,
         };
         let is_completed =
-            unit_plans::concerns(judgement) || lost_kernels::concerns(judgement) || warm.used().is_some();
+            unit_plans::concerns(judgement) || lost_kernels::concerns(judgement) || warm.in_use().is_some();
         if !run.may_repeat(&parts) && dependencies.is_none() && !is_completed {
             return Err(become_clang(&parts.launch(&asked)));
         }
-        let mut code = match warm.used() {
+        let mut code = match warm.in_use() {
             Some(used) => self.run_warm(judgement, used, &launch, &|| run.run(&cold_parts))?,
             None => run.run(&parts)?,
         };
@@ -288,7 +288,7 @@ impl DriverInvocation {
             () if profile_use::ProfileUse::of(&judgement.command, &self.expanded).is_some() => "a profile is used",
             () => {
                 let command = &judgement.command;
-                return Ok(WarmHeaders::prepare(&WarmRequest { mode, command, launch, is_dry }));
+                return Ok(WarmHeaders::prepare_headers(&WarmRequest { mode, command, launch, is_dry }));
             }
         };
         Ok(WarmHeaders::LeftAlone(reason.to_owned()))

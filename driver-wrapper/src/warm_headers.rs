@@ -102,15 +102,15 @@ pub struct WarmUse {
 
 impl WarmHeaders {
     /// The headers for a command, which are made if they are missing.
-    pub fn prepare(request: &WarmRequest<'_>) -> Self {
+    pub fn prepare_headers(request: &WarmRequest<'_>) -> Self {
         if request.mode == WarmMode::Off {
             return Self::Off;
         }
-        request.prepare().unwrap_or_else(Self::LeftAlone)
+        request.find_headers().unwrap_or_else(Self::LeftAlone)
     }
 
     /// The headers in use.
-    pub fn used(&self) -> Option<&WarmUse> {
+    pub fn in_use(&self) -> Option<&WarmUse> {
         if let Self::Used(used) = self { Some(used) } else { None }
     }
 
@@ -152,7 +152,7 @@ impl WarmUse {
 }
 
 impl WarmRequest<'_> {
-    fn prepare(&self) -> Result<WarmHeaders, String> {
+    fn find_headers(&self) -> Result<WarmHeaders, String> {
         self.check_command()?;
         let words = self.expanded_words()?;
         let printed = self.printed_commands()?;
@@ -226,12 +226,12 @@ impl WarmRequest<'_> {
             }
         }
         let own = Prefix::default();
-        match store.ready(front_ends, &own)? {
+        match store.find_ready_set(front_ends, &own)? {
             Some(set) => Ok(Some(set)),
             None if self.is_dry => Ok(None),
             // The next source with the same headers is worth theirs.
             None if refused.is_none() && !leading.directives.is_empty() => Err(FIRST_MEETING.to_owned()),
-            None => store.make(front_ends, &own).map(Some),
+            None => store.make_set(front_ends, &own).map(Some),
         }
     }
 
@@ -242,19 +242,19 @@ impl WarmRequest<'_> {
         front_ends: &[FrontEnd],
         prefix: &Prefix,
     ) -> Result<Option<HeaderSet>, String> {
-        let ready = store.ready(front_ends, prefix)?;
+        let ready = store.find_ready_set(front_ends, prefix)?;
         if ready.is_some() || self.is_dry {
             return Ok(ready);
         }
         let needed = if prefix.directives.len() == 1 { MEETINGS_OF_ONE } else { MEETINGS_OF_SEVERAL };
         let is_worth_it = store.note_meeting(front_ends, prefix) >= needed;
-        if is_worth_it { store.make(front_ends, prefix).map(Some) } else { Ok(None) }
+        if is_worth_it { store.make_set(front_ends, prefix).map(Some) } else { Ok(None) }
     }
 
     /// The include directives at the beginning of the source, where they may be precompiled.
     fn leading_directives(&self) -> Prefix {
         let source = self.command.hip_sources().next().filter(|_| self.mode == WarmMode::Auto);
         let text = source.and_then(|source| std::fs::read(&source.path).ok());
-        text.map_or_else(Prefix::default, |text| Prefix::leading(&text))
+        text.map_or_else(Prefix::default, |text| Prefix::leading_directives(&text))
     }
 }

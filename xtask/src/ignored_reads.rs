@@ -66,6 +66,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("driver-wrapper/src/warm_headers/store.rs", "fs::read_link(&link).is_ok_and", "a link that cannot be read is made anew"),
     ("driver-wrapper/src/warm_headers/store.rs", "fs::read_dir(self.root.join", "nothing is removed from a cache"),
     ("driver-wrapper/src/warm_headers/store.rs", "fs::metadata(header.record_file()).ok()?", "nothing is removed from a cache"),
+    ("driver-wrapper/src/warm_headers/store.rs", "fs::metadata(self.record_file()).ok()?", "the header is made anew then"),
     ("driver-wrapper/src/warm_headers/store.rs", "fs::metadata(header.output()).map_or(0,", "the size of a cache"),
     ("driver-wrapper/src/warm_headers/store.rs", "fs::read(self.output()).is_ok_and", "the header is made anew then"),
     ("driver-wrapper/src/source_text/overlay.rs", "fs::read(spelling).ok()?", "the texts are compared by clang then"),

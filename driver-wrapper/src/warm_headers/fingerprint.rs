@@ -47,7 +47,7 @@ impl Fingerprint {
     ///
     /// # Errors
     /// The reason why it is not taken.
-    pub(super) fn take(headers: &BTreeSet<PathBuf>, search: &[PathBuf]) -> Result<Self, String> {
+    pub(super) fn of_headers(headers: &BTreeSet<PathBuf>, search: &[PathBuf]) -> Result<Self, String> {
         let mut taken = Self::default();
         let mut candidates = BTreeSet::new();
         for header in headers {
@@ -80,10 +80,10 @@ impl Fingerprint {
     }
 
     /// Whether everything is as it was. What is in `known` was found to be so before.
-    pub(super) fn holds(&self, known: &mut BTreeSet<PathBuf>) -> bool {
+    pub(super) fn still_holds(&self, known: &mut BTreeSet<PathBuf>) -> bool {
         self.files.iter().all(|(file, recorded)| {
             known.contains(file) || {
-                let holds = stamp(file).is_some_and(|stamp| stamp == *recorded);
+                let holds = file_stamp(file).is_some_and(|stamp| stamp == *recorded);
                 holds && known.insert(file.clone())
             }
         }) && self.directories.iter().all(|(directory, state)| {
@@ -154,7 +154,7 @@ fn push_line(text: &mut Vec<u8>, kind: &str, stamp: &str, name: &[u8]) {
 }
 
 /// Size, time of change and place of a file.
-pub(super) fn stamp(path: &Path) -> Option<String> {
+pub(super) fn file_stamp(path: &Path) -> Option<String> {
     let meta = fs::metadata(path).ok()?;
     let mut text = String::new();
     let _ = write!(text, "{}.{}.{:09}.{}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.ino());
@@ -164,7 +164,7 @@ pub(super) fn stamp(path: &Path) -> Option<String> {
 /// A stamp after which the file cannot change without another stamp.
 fn settled_stamp(path: &Path) -> Result<String, String> {
     let meta = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let settled = stamp(path).filter(|_| is_settled(&meta));
+    let settled = file_stamp(path).filter(|_| is_settled(&meta));
     settled.ok_or_else(|| format!("{} was just written", path.display()))
 }
 
@@ -232,12 +232,12 @@ mod tests {
 
         fn take(&self) -> Result<Fingerprint, String> {
             let headers = ["second/a.h", "second/b.h"].map(|name| self.path(name)).into();
-            Fingerprint::take(&headers, &[self.path("first"), self.path("second"), self.path("none")])
+            Fingerprint::of_headers(&headers, &[self.path("first"), self.path("second"), self.path("none")])
         }
     }
 
     fn holds(fingerprint: &Fingerprint) -> bool {
-        fingerprint.holds(&mut BTreeSet::new())
+        fingerprint.still_holds(&mut BTreeSet::new())
     }
 
     #[test]

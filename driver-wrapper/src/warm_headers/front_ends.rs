@@ -44,32 +44,32 @@ struct UnsuitedWord {
     reason: &'static str,
 }
 
-const fn unsuited(start: &'static str, reason: &'static str) -> UnsuitedWord {
+const fn unsuited_word(start: &'static str, reason: &'static str) -> UnsuitedWord {
     UnsuitedWord { start, reason }
 }
 
 /// Arguments, by how they begin, under which the text or the output may depend on how headers were read; each with the reason.
 #[rustfmt::skip]
 const UNSUITED: &[UnsuitedWord] = &[
-    unsuited("-include-pch", "the command has a precompiled header of its own"),
-    unsuited("-imacros", "macros are read before the source"),
-    unsuited("-fmodule", "modules are in use"),
-    unsuited("-fimplicit-module", "modules are in use"),
-    unsuited("-load", "a plugin of clang's sees the program"),
-    unsuited("-plugin", "a plugin of clang's sees the program"),
-    unsuited("-add-plugin", "a plugin of clang's sees the program"),
-    unsuited("-ivfsoverlay", "files are seen through an overlay"),
-    unsuited("-working-directory", "names of files are relative to another directory"),
-    unsuited("-ftime-trace", "the time of each header is traced"),
-    unsuited("-header-include-file", "the headers are printed as they are read"),
-    unsuited("-sys-header-deps-only", "the headers are printed as they are read"),
-    unsuited("-H", "the headers are printed as they are read"),
-    unsuited("-Wsystem-headers", "warnings about headers are wanted"),
-    unsuited("-Weverything", "warnings about headers are wanted"),
-    unsuited("-verify", "messages of clang's are compared"),
-    unsuited("-serialize-diagnostic-file", "messages of clang's go to a file"),
-    unsuited("-diagnostic-log-file", "messages of clang's go to a file"),
-    unsuited("-diagnostics-format", "messages of clang's have another form"),
+    unsuited_word("-include-pch", "the command has a precompiled header of its own"),
+    unsuited_word("-imacros", "macros are read before the source"),
+    unsuited_word("-fmodule", "modules are in use"),
+    unsuited_word("-fimplicit-module", "modules are in use"),
+    unsuited_word("-load", "a plugin of clang's sees the program"),
+    unsuited_word("-plugin", "a plugin of clang's sees the program"),
+    unsuited_word("-add-plugin", "a plugin of clang's sees the program"),
+    unsuited_word("-ivfsoverlay", "files are seen through an overlay"),
+    unsuited_word("-working-directory", "names of files are relative to another directory"),
+    unsuited_word("-ftime-trace", "the time of each header is traced"),
+    unsuited_word("-header-include-file", "the headers are printed as they are read"),
+    unsuited_word("-sys-header-deps-only", "the headers are printed as they are read"),
+    unsuited_word("-H", "the headers are printed as they are read"),
+    unsuited_word("-Wsystem-headers", "warnings about headers are wanted"),
+    unsuited_word("-Weverything", "warnings about headers are wanted"),
+    unsuited_word("-verify", "messages of clang's are compared"),
+    unsuited_word("-serialize-diagnostic-file", "messages of clang's go to a file"),
+    unsuited_word("-diagnostic-log-file", "messages of clang's go to a file"),
+    unsuited_word("-diagnostics-format", "messages of clang's have another form"),
 ];
 
 /// One line with `-cc1`, taken apart.

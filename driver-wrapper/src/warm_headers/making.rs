@@ -19,7 +19,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The beginnings of reasons that stay as long as the arguments, the headers and the compiler do.
+/// The beginnings of reasons that are likely to stay: others are those of the moment.
 pub(super) const LASTING: [&str; 5] = [DIFFERS, MESSAGES, REPEATED, RELATIVE, "the headers do not compile alone"];
 const DIFFERS: &str = "with these options clang makes another object of the same program";
 const MESSAGES: &str = "the headers have messages of their own";
@@ -43,27 +43,30 @@ impl HeaderMaking<'_> {
     ///
     /// # Errors
     /// The reason why it is not to be used.
-    pub(super) fn make(&self) -> Result<Fingerprint, String> {
+    pub(super) fn make_header(&self) -> Result<Fingerprint, String> {
         let scratch = ScratchDirectory::temporary("hotswap-warm-headers-").map_err(|error| error.to_string())?;
-        let dependencies = scratch.path().join("headers.d");
-        self.compile(&dependencies)?;
-        let headers = self.headers(&dependencies)?;
-        let fingerprint = Fingerprint::take(&headers, &self.front_end.directories)?;
+        // The state is taken before the header is made and must hold after it: what changes meanwhile is in one of the two.
+        let headers = self.headers_read("-E", scratch.path(), None)?;
+        let fingerprint = Fingerprint::of_headers(&headers, &self.front_end.directories)?;
+        let made_of = self.headers_read("-emit-pch", scratch.path(), Some(self.output))?;
+        if made_of != headers || !fingerprint.still_holds(&mut BTreeSet::new()) {
+            return Err("the headers changed while they were read".to_owned());
+        }
         self.check_second_inclusion(scratch.path())?;
         self.check_equal_objects(scratch.path())?;
         Ok(fingerprint)
     }
 
-    fn compile(&self, dependencies: &Path) -> Result<(), String> {
-        let mut words = self.front_end.words_with_action("-emit-pch");
+    /// Runs the front end with an action; the files that it read, without our own.
+    fn headers_read(&self, action: &str, scratch: &Path, output: Option<&Path>) -> Result<BTreeSet<PathBuf>, String> {
+        let dependencies = scratch.join("headers.d");
+        let mut words = self.front_end.words_with_action(action);
         words.extend(["-sys-header-deps", "-MT", "x", "-dependency-file"].map(OsString::from));
-        words.push(dependencies.into());
-        let made = self.run(words, self.source, Some(self.output))?;
-        if made.stderr.is_empty() { Ok(()) } else { Err(said(MESSAGES, &made)) }
-    }
-
-    /// The files that clang read, without our own.
-    fn headers(&self, dependencies: &Path) -> Result<BTreeSet<PathBuf>, String> {
+        words.push(dependencies.clone().into());
+        let made = self.run_front_end(words, self.source, output)?;
+        if !made.stderr.is_empty() {
+            return Err(reason_with_message(MESSAGES, &made));
+        }
         let rules = fs::read(dependencies).map_err(|error| error.to_string())?;
         let names = crate::dependencies::names_of_first_rule(&rules);
         let paths = names.into_iter().filter(|name| !name.is_empty() && name != b"x:");
@@ -87,15 +90,15 @@ impl HeaderMaking<'_> {
 
     fn preprocessed(&self, scratch: &Path, times: usize) -> Result<Vec<u8>, String> {
         let source = scratch.join("included.hip");
-        write(&source, self.prefix.text().repeat(times).as_bytes())?;
+        write_source(&source, self.prefix.source_text().repeat(times).as_bytes())?;
         let mut words = self.front_end.words_with_action("-E");
         words.push("-P".into());
-        self.run(words, &source, None).map(|output| output.stdout)
+        self.run_front_end(words, &source, None).map(|output| output.stdout)
     }
 
     fn check_equal_objects(&self, scratch: &Path) -> Result<(), String> {
         let source = scratch.join("probe.hip");
-        write(&source, [&self.prefix.text(), PROBE].concat().as_bytes())?;
+        write_source(&source, [&self.prefix.source_text(), PROBE].concat().as_bytes())?;
         let plain = self.object_of_probe(&source, &scratch.join("plain.o"), &[])?;
         let pch = [OsStr::new("-include-pch"), self.output.as_os_str()].map(OsStr::to_owned);
         let warm = self.object_of_probe(&source, &scratch.join("warm.o"), &pch)?;
@@ -108,28 +111,32 @@ impl HeaderMaking<'_> {
     fn object_of_probe(&self, source: &Path, output: &Path, further: &[OsString]) -> Result<Vec<u8>, String> {
         // No one reads the warnings about this program, and with -Werror they would be errors.
         let words = [&self.front_end.words[..], further, &["-w".into()]].concat();
-        self.run(words, source, Some(output))?;
+        self.run_front_end(words, source, Some(output))?;
         fs::read(output).map_err(|error| error.to_string())
     }
 
     /// Runs the front end for a source of ours.
-    fn run(&self, mut words: Vec<OsString>, source: &Path, output: Option<&Path>) -> Result<Output, String> {
+    fn run_front_end(&self, mut words: Vec<OsString>, source: &Path, output: Option<&Path>) -> Result<Output, String> {
         words.extend(["-main-file-name".into(), source.file_name().unwrap_or_default().to_owned(), "-o".into()]);
         words.push(output.map_or_else(|| "-".into(), |output| output.as_os_str().to_owned()));
         words.extend(["-x".into(), "hip".into(), source.as_os_str().to_owned()]);
         let mut command = Command::new(&self.front_end.program);
         command.args(words).env_remove("COMPILER_PATH");
         let output = hotswap_files::command_output(&mut command).map_err(|error| error.to_string())?;
-        if output.status.success() { Ok(output) } else { Err(said("the headers do not compile alone", &output)) }
+        if output.status.success() {
+            Ok(output)
+        } else {
+            Err(reason_with_message("the headers do not compile alone", &output))
+        }
     }
 }
 
-fn write(path: &Path, text: &[u8]) -> Result<(), String> {
+fn write_source(path: &Path, text: &[u8]) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// A reason with clang's first message.
-fn said(what: &str, output: &Output) -> String {
+fn reason_with_message(what: &str, output: &Output) -> String {
     let first = output.stderr.split(|byte| *byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
     format!("{what}: {}", OsStr::from_bytes(first).display())
 }

@@ -13,7 +13,7 @@ pub(super) struct Prefix {
 
 impl Prefix {
     /// All directives at the beginning of a source.
-    pub(super) fn leading(source: &[u8]) -> Self {
+    pub(super) fn leading_directives(source: &[u8]) -> Self {
         let mut directives = Vec::new();
         let mut rest = source;
         while let Some(line) = next_line(&mut rest) {
@@ -27,7 +27,7 @@ impl Prefix {
     }
 
     /// The text of a source that has nothing else.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn source_text(&self) -> String {
         self.directives.iter().map(|directive| format!("{directive}\n")).collect()
     }
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn leading(text: &str) -> Vec<String> {
-        Prefix::leading(text.as_bytes()).directives
+        Prefix::leading_directives(text.as_bytes()).directives
     }
 
     #[test]
@@ -93,8 +93,8 @@ mod tests {
         let text = "// Copyright\n/* more\n * of it */\n\n#include <hip/hip_runtime.h>  // HIP\n# include <vector>\n\
                     #include \"mine.h\"\n#include <map>\n";
         assert_eq!(leading(text), ["#include <hip/hip_runtime.h>", "#include <vector>"]);
-        let prefix = Prefix::leading(text.as_bytes());
-        assert_eq!(prefix.text(), "#include <hip/hip_runtime.h>\n#include <vector>\n");
+        let prefix = Prefix::leading_directives(text.as_bytes());
+        assert_eq!(prefix.source_text(), "#include <hip/hip_runtime.h>\n#include <vector>\n");
         let beginnings: Vec<_> = prefix.beginnings().map(|one| one.directives.len()).collect();
         assert_eq!(beginnings, [2, 1]);
     }

@@ -2,8 +2,9 @@
 //! front ends, in which clang looks for the one that fits.
 //!
 //! Layout: `warm-headers/headers/KEY/{prefix.hip, header.pch, record}` and `warm-headers/sets/KEY/NUMBER.pch`, links to headers. The
-//! record is written last: `use` with the stamp and the hash of the header, or the reason against it, then the fingerprint. A key is a hash of the compiler (path, time, size), the
-//! front end's arguments, the prefix, and of the working directory where a directory of the search is relative.
+//! record is written last: `use` with the stamp and the hash of the header, then the fingerprint; or the reason against it. A key is a
+//! hash of the compiler (path, time, size), the front end's arguments, the prefix, and of the working directory where a directory of
+//! the search is relative.
 //!
 //! Invariants: of many commands at once one makes a header, the others wait for its lock. Everything may be removed at any time: what
 //! is missing is made again, and a command that loses its header while it runs is repeated without.
@@ -31,6 +32,8 @@ const FORMAT: &str = "1";
 const IN_USE: &str = "use ";
 /// Headers that were not used for longest are removed beyond so many bytes.
 const SIZE_LIMIT: u64 = 4 << 30;
+/// A reason against a header is looked into again after so long: headers may have changed, or a disk was full.
+const REFUSAL_AGE: Duration = Duration::from_hours(24);
 /// The time of the last use is kept no more exactly than this.
 const USE_GRAIN: Duration = Duration::from_hours(1);
 
@@ -49,7 +52,7 @@ struct StoredHeader {
 /// The answer about a header.
 enum HeaderRecord {
     Usable { header: HeaderContent, fingerprint: Fingerprint },
-    Refused { reason: String, fingerprint: Fingerprint },
+    Refused { reason: String },
 }
 
 /// The state of a header when it was made.
@@ -82,41 +85,39 @@ impl HeaderStore {
     ///
     /// # Errors
     /// The reason why a header is not to be used.
-    pub(super) fn ready(&self, front_ends: &[FrontEnd], prefix: &Prefix) -> Result<Option<HeaderSet>, String> {
+    pub(super) fn find_ready_set(&self, front_ends: &[FrontEnd], prefix: &Prefix) -> Result<Option<HeaderSet>, String> {
         let set = self.set(front_ends, prefix)?;
         let mut known = BTreeSet::new();
         for header in &set.headers {
             match header.record() {
                 Some(HeaderRecord::Usable { header: made, fingerprint })
-                    if header.has_stamp(&made) && fingerprint.holds(&mut known) => {}
-                Some(HeaderRecord::Refused { reason, fingerprint }) if fingerprint.holds(&mut known) => {
-                    return Err(reason);
-                }
+                    if header.has_stamp(&made) && fingerprint.still_holds(&mut known) => {}
+                Some(HeaderRecord::Refused { reason }) => return Err(reason),
                 _ => return Ok(None),
             }
         }
         set.headers.iter().for_each(StoredHeader::note_use);
-        self.link(&set).map(|()| Some(set))
+        self.put_links(&set).map(|()| Some(set))
     }
 
     /// The set, with its headers made.
     ///
     /// # Errors
     /// The reason why a header is not to be used.
-    pub(super) fn make(&self, front_ends: &[FrontEnd], prefix: &Prefix) -> Result<HeaderSet, String> {
+    pub(super) fn make_set(&self, front_ends: &[FrontEnd], prefix: &Prefix) -> Result<HeaderSet, String> {
         let set = self.set(front_ends, prefix)?;
         let made = hotswap_files::on_all_cores(front_ends.len(), |number| {
             set.headers[number].make_once(&front_ends[number], prefix)
         });
         made.into_iter().collect::<Result<(), String>>()?;
-        self.link(&set)?;
+        self.put_links(&set)?;
         self.remove_oldest();
         Ok(set)
     }
 
     /// Notes that a source with that prefix was met; how many were met before.
     pub(super) fn note_meeting(&self, front_ends: &[FrontEnd], prefix: &Prefix) -> u64 {
-        let Some(Ok(key)) = front_ends.first().map(|one| key(one, prefix)) else { return 0 };
+        let Some(Ok(key)) = front_ends.first().map(|one| header_key(one, prefix)) else { return 0 };
         let directory = self.root.join("meetings");
         let file = directory.join(key);
         let before = fs::metadata(&file).map_or(0, |meta| meta.len());
@@ -128,13 +129,13 @@ impl HeaderStore {
     }
 
     fn set(&self, front_ends: &[FrontEnd], prefix: &Prefix) -> Result<HeaderSet, String> {
-        let keys: Vec<String> = front_ends.iter().map(|one| key(one, prefix)).collect::<Result<_, _>>()?;
+        let keys: Vec<String> = front_ends.iter().map(|one| header_key(one, prefix)).collect::<Result<_, _>>()?;
         let headers = keys.iter().map(|key| StoredHeader { directory: self.root.join("headers").join(key) }).collect();
         Ok(HeaderSet { directory: self.root.join("sets").join(store::name_for(&keys.join(" "))), headers })
     }
 
     /// Puts the links in place that are missing.
-    fn link(&self, set: &HeaderSet) -> Result<(), String> {
+    fn put_links(&self, set: &HeaderSet) -> Result<(), String> {
         hotswap_files::create_directories(&set.directory).map_err(|error| error.to_string())?;
         for (number, header) in set.headers.iter().enumerate() {
             let link = set.directory.join(format!("{number}.pch"));
@@ -202,28 +203,31 @@ impl StoredHeader {
     }
 
     fn has_stamp(&self, made: &HeaderContent) -> bool {
-        fingerprint::stamp(&self.output()).is_some_and(|stamp| stamp == made.stamp)
+        fingerprint::file_stamp(&self.output()).is_some_and(|stamp| stamp == made.stamp)
     }
 
     fn record(&self) -> Option<HeaderRecord> {
         let text = store::read_regular(&self.record_file()).ok()?;
         let end = text.iter().position(|byte| *byte == b'\n')?;
-        let fingerprint = Fingerprint::parse(&text[end + 1..])?;
         let first = String::from_utf8_lossy(&text[..end]).into_owned();
-        Some(match first.strip_prefix(IN_USE).and_then(|made| made.split_once(' ')) {
-            Some((stamp, hash)) => {
-                let header = HeaderContent { stamp: stamp.to_owned(), hash: hash.to_owned() };
-                HeaderRecord::Usable { header, fingerprint }
-            }
-            None => HeaderRecord::Refused { reason: first, fingerprint },
-        })
+        let Some(made) = first.strip_prefix(IN_USE) else {
+            let is_recent = self.refusal_age().is_some_and(|age| age < REFUSAL_AGE);
+            return is_recent.then_some(HeaderRecord::Refused { reason: first });
+        };
+        let (stamp, hash) = made.split_once(' ')?;
+        let header = HeaderContent { stamp: stamp.to_owned(), hash: hash.to_owned() };
+        Some(HeaderRecord::Usable { header, fingerprint: Fingerprint::parse(&text[end + 1..])? })
+    }
+
+    fn refusal_age(&self) -> Option<Duration> {
+        fs::metadata(self.record_file()).ok()?.modified().ok()?.elapsed().ok()
     }
 
     /// Whether the header has the bytes that it was made with, and its files are as they were.
     fn is_whole(&self, known: &mut BTreeSet<PathBuf>) -> bool {
         let Some(HeaderRecord::Usable { header, fingerprint }) = self.record() else { return false };
         let has_bytes = fs::read(self.output()).is_ok_and(|bytes| store::hash(&bytes) == header.hash);
-        has_bytes && fingerprint.holds(known)
+        has_bytes && fingerprint.still_holds(known)
     }
 
     /// Sets the time of use, unless it is nearly so already.
@@ -237,48 +241,43 @@ impl StoredHeader {
 
     /// Makes the header unless another command has.
     fn make_once(&self, front_end: &FrontEnd, prefix: &Prefix) -> Result<(), String> {
-        hotswap_files::create_directories(&self.directory).map_err(|error| unwritten(&self.directory, &error))?;
+        hotswap_files::create_directories(&self.directory).map_err(|error| write_failure(&self.directory, &error))?;
         let lock_file = self.directory.join("lock");
-        let lock = File::create(&lock_file).map_err(|error| unwritten(&lock_file, &error))?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| unwritten(&lock_file, &error.into()))?;
+        let lock = File::create(&lock_file).map_err(|error| write_failure(&lock_file, &error))?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(|error| write_failure(&lock_file, &error.into()))?;
         match self.record() {
             Some(HeaderRecord::Usable { .. }) if self.is_whole(&mut BTreeSet::new()) => Ok(()),
-            Some(HeaderRecord::Refused { reason, fingerprint }) if fingerprint.holds(&mut BTreeSet::new()) => {
-                Err(reason)
-            }
-            _ => self.make(front_end, prefix),
+            Some(HeaderRecord::Refused { reason }) => Err(reason),
+            _ => self.make_anew(front_end, prefix),
         }
     }
 
-    fn make(&self, front_end: &FrontEnd, prefix: &Prefix) -> Result<(), String> {
+    fn make_anew(&self, front_end: &FrontEnd, prefix: &Prefix) -> Result<(), String> {
         let source = self.directory.join("prefix.hip");
-        store::put(&source, prefix.text().as_bytes()).map_err(|error| error.to_string())?;
+        store::put(&source, prefix.source_text().as_bytes()).map_err(|error| error.to_string())?;
         let fresh = self.directory.join("header.new");
-        let made = HeaderMaking { front_end, prefix, source: &source, output: &fresh }.make();
-        let (first, fingerprint) = match &made {
-            Ok(fingerprint) => (self.put_in_place(&fresh)?, fingerprint.clone()),
-            // Without files the answer holds until the arguments, the prefix or the compiler change.
+        let made = HeaderMaking { front_end, prefix, source: &source, output: &fresh }.make_header();
+        let text = match &made {
+            Ok(fingerprint) => [self.put_in_place(&fresh)?.as_bytes(), b"\n", &fingerprint.to_text()].concat(),
             Err(reason) => {
                 let _ = fs::remove_file(&fresh);
-                (reason.clone(), Fingerprint::default())
+                format!("{}\n", reason.replace('\n', " ")).into_bytes()
             }
         };
-        let line = first.replace('\n', " ");
         // A state of the moment is another one in the next command.
-        if made.is_ok() || !is_of_the_moment(&first) {
-            let text = [line.as_bytes(), b"\n", &fingerprint.to_text()].concat();
+        if made.as_ref().err().is_none_or(|reason| !is_of_the_moment(reason)) {
+            // An equal reason would keep its old time.
+            let _ = fs::remove_file(self.record_file());
             store::put(&self.record_file(), &text).map_err(|error| error.to_string())?;
         }
         made.map(drop)
     }
-}
 
-impl StoredHeader {
     /// Gives a new header its name; the first line of its record.
     fn put_in_place(&self, fresh: &Path) -> Result<String, String> {
         let bytes = fs::read(fresh).map_err(|error| format!("{}: {error}", fresh.display()))?;
         fs::rename(fresh, self.output()).map_err(|error| format!("{}: {error}", fresh.display()))?;
-        let stamp = fingerprint::stamp(&self.output()).ok_or("the header is lost")?;
+        let stamp = fingerprint::file_stamp(&self.output()).ok_or("the header is lost")?;
         Ok(format!("{IN_USE}{stamp} {}", store::hash(&bytes)))
     }
 }
@@ -289,11 +288,11 @@ fn is_of_the_moment(reason: &str) -> bool {
 }
 
 /// The name of a front end's header with this prefix.
-fn key(front_end: &FrontEnd, prefix: &Prefix) -> Result<String, String> {
+fn header_key(front_end: &FrontEnd, prefix: &Prefix) -> Result<String, String> {
     let mut text = format!("{FORMAT} {}\n", env!("CARGO_PKG_VERSION")).into_bytes();
     let compiler = toolchain::key(&front_end.program).map_err(|error| error.to_string())?;
     add_part(&mut text, OsStr::new(&compiler));
-    add_part(&mut text, OsStr::new(&prefix.text()));
+    add_part(&mut text, OsStr::new(&prefix.source_text()));
     front_end.words.iter().for_each(|word| add_part(&mut text, word));
     if front_end.has_relative_directory() {
         let directory = std::env::current_dir().map_err(|error| error.to_string())?;
@@ -307,6 +306,6 @@ fn add_part(text: &mut Vec<u8>, part: &OsStr) {
     text.extend(part.as_bytes());
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> String {
+fn write_failure(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }
