@@ -6,6 +6,7 @@
 //! Absent on purpose: finding the answers ([`crate::source_text`]).
 
 use crate::coalesce::UnitImage;
+use crate::emission_witness::EmissionWitness;
 use crate::question::{DerivationQuery, Sourceless};
 use crate::source_text::{IncludedFiles, SourceEvidence, TextAnswer};
 use hotswap_compat::{Strategy, find_pair};
@@ -34,6 +35,8 @@ pub struct Consequences {
     pub lines: Vec<String>,
     /// The files that the compared texts include.
     pub files: IncludedFiles,
+    /// Functions that must not be in the code that is compiled.
+    pub witness: Option<EmissionWitness>,
 }
 
 impl Consequences {
@@ -65,6 +68,21 @@ impl Consequences {
 }
 
 impl Consequences {
+    /// Lets clang say whether the functions on which an answer rests are in its code.
+    pub fn add_witness(&mut self, witness: EmissionWitness) {
+        let witness = match self.witness.take() {
+            Some(known) => known.joined(witness),
+            None => witness,
+        };
+        self.witness = Some(witness);
+    }
+
+    /// All arguments that follow from the answers.
+    pub fn all_words(&self) -> Vec<OsString> {
+        let witness = self.witness.iter().flat_map(EmissionWitness::words);
+        self.words.iter().cloned().chain(witness).collect()
+    }
+
     /// Requests a target for which the command compiles no source.
     pub fn compile_sourceless(&mut self, sourceless: &Sourceless) {
         let Sourceless { target, why } = sourceless;

@@ -39,8 +39,8 @@ impl CommandParts {
     /// The command with the consequences of the answers.
     pub fn launch(&self, asked: &Consequences) -> LaunchCommand {
         // After the arguments that request processors, since the last one wins, unless only inputs may follow there.
-        let (early, late) =
-            if self.only_inputs_follow { (&asked.words[..], &[][..]) } else { (&[][..], &asked.words[..]) };
+        let answers = asked.all_words();
+        let (early, late) = if self.only_inputs_follow { (&answers[..], &[][..]) } else { (&[][..], &answers[..]) };
         let before = self.front.iter().chain(early).cloned().map(ClangArgument::Plain);
         let behind = late.iter().chain(&self.back).cloned().map(ClangArgument::Plain);
         let words = before.chain(self.user.iter().cloned()).chain(behind).collect();

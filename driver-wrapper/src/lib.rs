@@ -25,6 +25,7 @@ pub mod config;
 pub mod counters_lost;
 pub mod dependencies;
 pub mod device_runtime;
+pub mod emission_witness;
 pub mod exec;
 pub mod explain;
 pub mod find;
@@ -64,6 +65,7 @@ use command::ClangCommand;
 use command_parts::CommandParts;
 use compile_refused::Attempts;
 use dependencies::DependencyOutput;
+use emission_witness::EmissionWitness;
 use exec::{LaunchCommand, become_clang, run_clang};
 use explain::CommandExplanation;
 use find::{Clang, ToolSearch};
@@ -75,7 +77,9 @@ use identity::ToolchainFiles;
 use judge::{CommandDecision, CommandJudgement, Explain, HelpFormat, PlanReference, Query, WithPlan};
 use options::{OptionId, OptionValues, OwnOption, PlanSource};
 use question::DerivationQuery;
-use source_text::{IncludedFiles, Preprocessor, TextFingerprints};
+use source_text::{IncludedFiles, NameProof, Preprocessor, TextFingerprints};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -197,16 +201,40 @@ impl DriverInvocation {
     ) -> Result<RemainingWork, Diagnostic> {
         let clang = self.find_clang(settings)?;
         self.refuse_hidden_plan(judgement, &clang)?;
+        let shown = RefCell::new(BTreeSet::new());
+        let warn_once = |text: &str| {
+            if shown.borrow_mut().insert(text.to_owned()) {
+                warn(text);
+            }
+        };
+        // Attempts under the policy `compile`, and links of units, ask again by themselves.
+        let asks_again = compile_refused::concerns(judgement) || judgement.command.links_relocatable();
+        let proof = if asks_again { NameProof::Modules } else { NameProof::Values };
+        self.finish_with_proof(judgement, settings, &clang, proof, &warn_once)
+    }
+
+    fn finish_with_proof(
+        &self,
+        judgement: &CommandJudgement,
+        settings: &OptionValues,
+        clang: &Clang,
+        proof: NameProof,
+        warn: &dyn Fn(&str),
+    ) -> Result<RemainingWork, Diagnostic> {
         let dry = judgement.explain.is_some() || judgement.command.dry_run;
-        let asked = self.ask(judgement, &clang, &TextFindings::default())?;
-        let cold_parts = self.parts(judgement, &clang, settings, dry, warn)?;
+        let asked = self.ask(judgement, clang, proof, &TextFindings::default())?;
+        let witness = match asked.witness.as_ref().filter(|_| !dry).map(EmissionWitness::open) {
+            Some(None) => return self.finish_with_proof(judgement, settings, clang, NameProof::Modules, warn),
+            opened => opened.flatten(),
+        };
+        let cold_parts = self.parts(judgement, clang, settings, dry, warn)?;
         let warm = self.warm_headers(judgement, settings, &cold_parts.launch(&asked), dry)?;
         let parts = cold_parts.with_front(warm.in_use().map(|used| &used.words[..]).unwrap_or_default());
         let launch = parts.launch(&asked);
         let explanation = CommandExplanation {
             judgement,
             settings,
-            clang: &clang,
+            clang,
             launch: &launch,
             added: &parts.front,
             asked: &asked,
@@ -234,7 +262,7 @@ impl DriverInvocation {
         if let CommandDecision::Preprocess(plan) = &judgement.decision
             && !dry
         {
-            process::exit(self.preprocess(judgement, plan, &clang, settings, &launch)?);
+            process::exit(self.preprocess(judgement, plan, clang, settings, &launch)?);
         }
         let dependencies =
             DependencyOutput::new(&judgement.command, &self.expanded).filter(|_| !dry && !asked.files.is_empty());
@@ -244,11 +272,13 @@ impl DriverInvocation {
             judgement,
             asked: &asked,
             used: used.as_ref(),
-            ask: &|refused| self.ask(judgement, &clang, refused),
+            ask: &|refused| self.ask(judgement, clang, proof, refused),
             warn,
         };
-        let is_completed =
-            unit_plans::concerns(judgement) || lost_kernels::concerns(judgement) || warm.in_use().is_some();
+        let is_completed = unit_plans::concerns(judgement)
+            || lost_kernels::concerns(judgement)
+            || warm.in_use().is_some()
+            || witness.is_some();
         if !run.may_repeat(&parts) && dependencies.is_none() && !is_completed {
             return Err(become_clang(&parts.launch(&asked)));
         }
@@ -262,7 +292,12 @@ impl DriverInvocation {
         {
             let deleted = deleted.display();
             warn(&format!("note: {deleted} was deleted while clang ran, whose link reads it; clang runs again"));
-            code = run.run(&self.parts(judgement, &clang, settings, dry, &|_| {})?)?;
+            code = run.run(&self.parts(judgement, clang, settings, dry, &|_| {})?)?;
+        }
+        if let Some(witness) = witness.filter(|witness| code == 0 && !witness.saw_no_function()) {
+            witness.note_emission();
+            drop(witness);
+            return self.finish_with_proof(judgement, settings, clang, NameProof::Modules, warn);
         }
         complete_output(judgement, code)?;
         end(code, dependencies.as_ref(), &files)
@@ -427,6 +462,7 @@ impl DriverInvocation {
         &self,
         judgement: &CommandJudgement,
         clang: &Clang,
+        proof: NameProof,
         refused: &TextFindings,
     ) -> Result<Consequences, Diagnostic> {
         let mut found = Consequences::default();
@@ -441,8 +477,9 @@ impl DriverInvocation {
             let doubt = doubt.or_else(|| question.doubt_of_configured(&configured));
             let question = &DerivationQuery { doubt, ..question.clone() };
             if question.requested || plan.plan.names != NamesPolicy::Derive {
-                let answers = source_text::answer(&preprocessor, question, &mut found.files)?;
-                found.add(question, &answers, plan.plan.names)?;
+                let asked = source_text::answer(&preprocessor, question, proof, &mut found.files)?;
+                found.add(question, &asked.answers, plan.plan.names)?;
+                asked.witness.into_iter().for_each(|witness| found.add_witness(witness));
             }
             found.compile_refused(question, refused);
         }

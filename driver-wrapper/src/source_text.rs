@@ -8,7 +8,8 @@
 //! 2. *Text*: a text with an error may use the name without effect, or with the same effect for all GPUs. It is
 //!    preprocessed for each GPU and compared.
 //! 3. *Module*: texts that differ in the name alone (`"gfx1031"` passed to a function that knows only other names) may
-//!    still be one program: the front end's LLVM IR is made for each GPU, before any optimisation, and compared.
+//!    still be one program. Where the name stands in functions whose values can be asked, these are compared ([`name_values`]);
+//!    else the front end's LLVM IR is made for each GPU, before any optimisation, and compared.
 //!
 //! Targets whose program is not the source's are compared with each other, so that one of them is compiled for all that
 //! are the same.
@@ -29,10 +30,13 @@ mod fingerprint;
 mod included;
 mod literal;
 mod module;
+mod name_functions;
+mod name_values;
 mod overlay;
 mod poison;
 mod run;
 
+use crate::emission_witness::EmissionWitness;
 use crate::question::DerivationQuery;
 use difference::{first_difference, named_place};
 pub use fingerprint::TextFingerprints;
@@ -41,6 +45,7 @@ use hotswap_files::reads;
 use hotswap_report::Diagnostic;
 use hotswap_targets::Processor;
 pub use included::IncludedFiles;
+pub use name_values::NameProof;
 use poison::Poison;
 use run::CompileCommand;
 pub use run::Preprocessor;
@@ -94,7 +99,21 @@ pub enum TextAnswer {
     Absent(String),
 }
 
-/// The answers for the question's targets, in their order. The files of texts that were compared are added to `files`: where
+/// The answers for the question's targets, in their order.
+#[derive(Debug)]
+pub struct SourceAnswers {
+    pub answers: Vec<TextAnswer>,
+    /// They hold if these functions are in no code.
+    pub witness: Option<EmissionWitness>,
+}
+
+impl SourceAnswers {
+    fn unconditional(answers: Vec<TextAnswer>) -> Self {
+        Self { answers, witness: None }
+    }
+}
+
+/// The answers for the question's targets. The files of texts that were compared are added to `files`: where
 /// the texts are one, clang's own dependencies are complete.
 ///
 /// # Errors
@@ -102,17 +121,19 @@ pub enum TextAnswer {
 pub fn answer(
     preprocessor: &Preprocessor<'_>,
     question: &DerivationQuery,
+    proof: NameProof,
     files: &mut IncludedFiles,
-) -> Result<Vec<TextAnswer>, Diagnostic> {
-    let answers = answer_targets(preprocessor, question, files);
+) -> Result<SourceAnswers, Diagnostic> {
+    let answers = answer_targets(preprocessor, question, proof, files);
     preprocessor.unread.check().map(|()| answers)
 }
 
 fn answer_targets(
     preprocessor: &Preprocessor<'_>,
     question: &DerivationQuery,
+    proof: NameProof,
     files: &mut IncludedFiles,
-) -> Vec<TextAnswer> {
+) -> SourceAnswers {
     if let Some(why) = &question.doubt {
         return unknown_answers_for_targets(why, question);
     }
@@ -122,21 +143,27 @@ fn answer_targets(
     }
     if programs.iter().any(|program| program.preprocessed.is_some()) {
         let targets = question.targets.iter();
-        return targets.map(|target| preprocessed_answer(preprocessor, &programs, question, target)).collect();
+        let answers = targets.map(|target| preprocessed_answer(preprocessor, &programs, question, target));
+        return SourceAnswers::unconditional(answers.collect());
     }
     let Some(poison) = Poison::prepare(preprocessor, question) else {
         return unknown_answers_for_targets("clang does not print its macros for the GPU", question);
     };
     if programs.iter().all(|program| poison.asks_nothing(preprocessor, program, question)) {
-        return vec![TextAnswer::Same(question.source); question.targets.len()];
+        return SourceAnswers::unconditional(vec![TextAnswer::Same(question.source); question.targets.len()]);
+    }
+    if proof == NameProof::Values
+        && let Some(answers) = name_values::answer_by_values(preprocessor, &programs, question, &poison)
+    {
+        return answers;
     }
     let compared = TextComparison::new(preprocessor, &programs, question, &poison);
     files.extend(&compared.files);
-    compared.answers()
+    SourceAnswers::unconditional(compared.answers())
 }
 
-fn unknown_answers_for_targets(why: &str, question: &DerivationQuery) -> Vec<TextAnswer> {
-    vec![TextAnswer::Unknown(why.to_owned()); question.targets.len()]
+fn unknown_answers_for_targets(why: &str, question: &DerivationQuery) -> SourceAnswers {
+    SourceAnswers::unconditional(vec![TextAnswer::Unknown(why.to_owned()); question.targets.len()])
 }
 
 /// Preprocessed text was made for some GPUs; only HotSwap's lines at its end tell whether it is that of others.

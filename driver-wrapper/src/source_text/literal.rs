@@ -33,6 +33,11 @@ impl<'t> Tokens<'t> {
         Self { text, at: 0, line: 0, is_fresh: true }
     }
 
+    /// The byte behind the last token.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
     fn byte(&self, ahead: usize) -> u8 {
         self.text.get(self.at + ahead).copied().unwrap_or_default()
     }

@@ -5,6 +5,7 @@ use super::assembly::resolved_by_assembler;
 use super::condition::NameValues;
 use super::difference::{name_in_line, place_of};
 use super::directive_free;
+use super::name_values::mark_of_name;
 use super::overlay::{self, SettledHeaders};
 use super::run::{CompileCommand, PredefinedMacros, Preprocessor};
 use crate::question::DerivationQuery;
@@ -23,6 +24,11 @@ const RESOLVED_LATE: [&str; 3] =
 const POISON: &str = "#pragma GCC poison ";
 /// The prefix of a line for each name that is defined as 1 or not at all; the GPUs that define it follow.
 const DEFINERS: &str = "// defined: ";
+/// The prefix of a line for each name that every GPU defines as a literal, a GPU, and the literal's content.
+const LITERAL: &str = "// literal: ";
+
+/// By name, the content of the literal that it is for each target ID.
+pub(super) type NameStrings = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Names that differ between the GPUs of a question.
 #[derive(Debug)]
@@ -31,6 +37,7 @@ pub(super) struct Poison {
     names: BTreeSet<String>,
     /// By name, the target IDs that define it as 1; names with other values are absent.
     definers: BTreeMap<String, BTreeSet<String>>,
+    strings: NameStrings,
     /// Targets that clang does not know.
     unknown: Vec<&'static Processor>,
     /// Keeps the header where a cache does not exist.
@@ -48,7 +55,7 @@ impl Poison {
             Ok(compiler) => compiler,
             Err(why) => return preprocessor.unread.note(why),
         };
-        let key = format!("2 {compiler} {} {}", sources.join(" "), ids.join(" "));
+        let key = format!("3 {compiler} {} {}", sources.join(" "), ids.join(" "));
         let Ok(cache) = store::directory("coalesce") else {
             return Self::ask(preprocessor, question, PathBuf::new())?.in_scratch(preprocessor, &key);
         };
@@ -110,7 +117,8 @@ impl Poison {
             }
         }
         let definers = definitions.definers_of(&names);
-        Some(Self { header, names, definers, unknown, _scratch: None })
+        let strings = definitions.strings_of(&names);
+        Some(Self { header, names, definers, strings, unknown, _scratch: None })
     }
 
     fn text(&self, key: &str) -> String {
@@ -121,7 +129,18 @@ impl Poison {
             format!("{DEFINERS}{name} {}\n", ids.join(" "))
         });
         let definers: String = definers.collect();
-        format!("// {key}\n// unknown: {}\n{definers}{}", unknown.join(" "), lines.collect::<String>())
+        let mut literals = String::new();
+        for (name, values) in &self.strings {
+            for (id, value) in values {
+                literals.push_str(&format!("{LITERAL}{name} {id} {value}\n"));
+            }
+        }
+        format!("// {key}\n// unknown: {}\n{definers}{literals}{}", unknown.join(" "), lines.collect::<String>())
+    }
+
+    /// The literals of the names that are one for every GPU; `None` if there are none, or clang does not know a GPU.
+    pub(super) fn strings(&self) -> Option<&NameStrings> {
+        Some(&self.strings).filter(|strings| !strings.is_empty() && self.unknown.is_empty())
     }
 
     pub(super) fn names(&self) -> &BTreeSet<String> {
@@ -163,6 +182,40 @@ impl Poison {
         self.texts_without_names(preprocessor, program, question, &[])
     }
 
+    /// The source's text with marks in the places of the names that are literals, if it uses no other name.
+    pub(super) fn marked_text(
+        &self,
+        preprocessor: &Preprocessor<'_>,
+        program: &CompileCommand,
+        question: &DerivationQuery,
+    ) -> Option<Vec<u8>> {
+        if !self.hides_all_names(preprocessor) {
+            return None;
+        }
+        let scratch = match ScratchDirectory::temporary("hotswap-coalesce-") {
+            Ok(scratch) => scratch,
+            Err(why) => return preprocessor.unread.note(why),
+        };
+        let header = scratch.path().join("marks.h");
+        // Names that are resolved late are looked for in the text: a question whether clang has such a builtin is the same for all GPUs.
+        let early = self.names.iter().filter(|name| !RESOLVED_LATE.contains(&name.as_str()));
+        let lines = early.map(|name| match self.strings.contains_key(name) {
+            true => format!("#undef {name}\n#define {name} \"{}\"\n", mark_of_name(name)),
+            false => format!("{POISON}{name}\n"),
+        });
+        if let Err(why) = hotswap_files::replace_file(&header, lines.collect::<String>().as_bytes()) {
+            return preprocessor.unread.note(why);
+        }
+        let words = ["-imacros".into(), header.into_os_string()];
+        self.text_without_uses(preprocessor, program, question, question.source_ids.first()?, &words)
+    }
+
+    /// A macro that was defined before a name was poisoned may still expand to it, and so may macros of the arguments.
+    fn hides_all_names(&self, preprocessor: &Preprocessor<'_>) -> bool {
+        !self.names.iter().any(|name| names_in_words(preprocessor, name))
+            && !preprocessor.configured.iter().any(is_imacros_word)
+    }
+
     fn texts_without_names(
         &self,
         preprocessor: &Preprocessor<'_>,
@@ -170,11 +223,7 @@ impl Poison {
         question: &DerivationQuery,
         further: &[OsString],
     ) -> Option<Vec<Vec<u8>>> {
-        // A macro that was defined before a name was poisoned may still expand to it, and so may macros of the
-        // arguments.
-        if self.names.iter().any(|name| names_in_words(preprocessor, name))
-            || preprocessor.configured.iter().any(is_imacros_word)
-        {
+        if !self.hides_all_names(preprocessor) {
             return None;
         }
         let first = [&self.words()[..], further].concat();
@@ -271,16 +320,21 @@ fn parse(text: &str, key: &str, header: &std::path::Path, question: &DerivationQ
     let unknown: Vec<&str> = lines.next()?.strip_prefix("// unknown:")?.split_whitespace().collect();
     let mut names = BTreeSet::new();
     let mut definers = BTreeMap::new();
+    let mut strings = NameStrings::new();
     for line in lines {
         if let Some(defined) = line.strip_prefix(DEFINERS) {
             let (name, ids) = defined.split_once(' ')?;
             definers.insert(name.to_owned(), ids.split_whitespace().map(str::to_owned).collect());
+        } else if let Some(literal) = line.strip_prefix(LITERAL) {
+            let mut parts = literal.splitn(3, ' ').map(str::to_owned);
+            let (name, id, value) = (parts.next()?, parts.next()?, parts.next()?);
+            strings.entry(name).or_default().insert(id, value);
         } else {
             names.insert(line.strip_prefix(POISON)?.to_owned());
         }
     }
     let unknown = question.targets.iter().copied().filter(|one| is_unknown_processor(one, &unknown)).collect();
-    Some(Poison { header: header.to_owned(), names, definers, unknown, _scratch: None })
+    Some(Poison { header: header.to_owned(), names, definers, strings, unknown, _scratch: None })
 }
 
 /// The definitions of macros by target ID.
@@ -296,6 +350,22 @@ impl NameDefinitions {
     fn definers_of(&self, names: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
         let flags = names.iter().filter(|name| !RESOLVED_LATE.contains(&name.as_str()));
         flags.filter_map(|name| Some((name.clone(), self.definers(name)?))).collect()
+    }
+
+    /// The names that each GPU defines as a literal without escapes.
+    fn strings_of(&self, names: &BTreeSet<String>) -> NameStrings {
+        names.iter().filter_map(|name| Some((name.clone(), self.literals(name)?))).collect()
+    }
+
+    fn literals(&self, name: &str) -> Option<BTreeMap<String, String>> {
+        let start = format!("#define {name} \"");
+        let mut literals = BTreeMap::new();
+        for (id, lines) in &self.0 {
+            let content = lines.iter().find_map(|line| line.strip_prefix(&start)?.strip_suffix('"'))?;
+            let is_plain = content.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+:.".contains(&byte));
+            literals.insert(id.clone(), Some(content).filter(|_| is_plain)?.to_owned());
+        }
+        Some(literals)
     }
 
     fn definers(&self, name: &str) -> Option<BTreeSet<String>> {

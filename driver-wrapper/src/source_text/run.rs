@@ -6,6 +6,7 @@ use hotswap_files::reads;
 use hotswap_report::Diagnostic;
 use std::ffi::OsString;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::sync::OnceLock;
@@ -159,6 +160,32 @@ impl Preprocessor<'_> {
         texts.map(|text| module::hash_without_target(&text?, id)).collect()
     }
 
+    /// The front end's LLVM IR of preprocessed text in a file, as text, with the options that the program has for that GPU. `further`
+    /// are arguments for the front end.
+    pub(super) fn module_of_preprocessed(
+        &self,
+        program: &CompileCommand,
+        id: &str,
+        file: &Path,
+        further: &[OsString],
+    ) -> Option<Vec<u8>> {
+        let last =
+            ["-###", "-nogpulib", "-emit-llvm", "-S", "-Xclang", "-disable-llvm-passes", "-fuse-cuid=none", "-o", "-"];
+        let words = self.device_words(program, id, &[], &last);
+        let printed = match hotswap_files::command_output(&mut clang(self.clang, &words)) {
+            Ok(printed) => printed.stderr,
+            Err(error) => return self.unread.note(reads::unread_file(self.clang, &error)),
+        };
+        let line = printed.split(|byte| *byte == b'\n').find(|line| line.windows(6).any(|part| part == b"\"-cc1\""))?;
+        let mut words = hotswap_files::tokenize_gnu(line).into_iter();
+        let front_end = PathBuf::from(words.next()?);
+        let words = words_for_preprocessed(words, further, file);
+        match read(&front_end, &words) {
+            Ok(output) => Some(output).filter(|output| output.is_whole).map(|output| output.text),
+            Err(error) => self.unread.note(reads::unread_file(&front_end, &error)),
+        }
+    }
+
     /// The macros that clang predefines for that GPU.
     pub(super) fn macros(&self, id: &str) -> PredefinedMacros {
         let arch = format!("--offload-arch={id}");
@@ -203,6 +230,27 @@ impl Preprocessor<'_> {
         words.extend_from_slice(&program.words[end..]);
         words
     }
+}
+
+/// A front end's arguments for another input, which is preprocessed: macros and files before the source are in its text.
+fn words_for_preprocessed(words: impl Iterator<Item = OsString>, further: &[OsString], file: &Path) -> Vec<OsString> {
+    const IN_THE_TEXT: [&str; 5] = ["-D", "-U", "-include", "-imacros", "-include-pch"];
+    let mut kept = Vec::new();
+    let mut words = words;
+    while let Some(word) = words.next() {
+        let is_joined = ["-D", "-U"].iter().any(|start| word.as_bytes().starts_with(start.as_bytes()));
+        if word == "-x" {
+            // The language; the input follows it.
+            words.nth(1);
+        } else if IN_THE_TEXT.iter().any(|one| word == *one) {
+            words.next();
+        } else if !is_joined {
+            kept.push(word);
+        }
+    }
+    kept.extend_from_slice(further);
+    kept.extend(["-x".into(), "hip-cpp-output".into(), file.as_os_str().to_owned()]);
+    kept
 }
 
 fn attempt_preprocessing(

@@ -5,6 +5,7 @@
 //!
 //! Absent on purpose: linkers, bundlers and assemblers, which headers do not concern.
 
+use crate::emission_witness;
 use hotswap_files::tokenize_gnu;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -111,6 +112,13 @@ fn parse_front_end(line: Vec<OsString>) -> Result<FrontEnd, String> {
             language = words.next();
             // The input is last.
             words.next();
+            continue;
+        }
+        if text == "-mllvm" {
+            let value = words.next().unwrap_or_default();
+            if !emission_witness::is_own_word(&value.to_string_lossy()) {
+                front_end.words.extend([word, value]);
+            }
             continue;
         }
         if let Some(id) = text.strip_prefix("-cuid=") {

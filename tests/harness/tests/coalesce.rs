@@ -69,12 +69,66 @@ __device__ int (*by_name)(int) = body<known(__amdgcn_processor__)>;
 #endif
 "#;
 
+/// As rocPRIM does: the name stands in one function, whose value chooses. `USE` uses it.
+const CALLS_FUNCTION: &str = r#"
+namespace arch { inline namespace v1 {
+constexpr bool starts(const char *name, const char *with) {
+  return *with == 0 || (*name == *with && starts(name + 1, with + 1));
+}
+constexpr int known(const char *name) { return starts(name, "gfx900") ? 1 : starts(name, "gfx1030") ? 2 : 0; }
+enum class kind { other, vega, navi };
+constexpr kind current() {
+#ifdef __HIP_DEVICE_COMPILE__
+  return static_cast<kind>(known(__amdgcn_processor__) * (sizeof(__amdgcn_processor__) == 8));
+#else
+  return kind::other;
+#endif
+}
+}}
+template <arch::kind Kind> __device__ int chosen(int x) { return x * int(Kind) + 1; }
+#ifdef __HIP_DEVICE_COMPILE__
+USE
+#endif
+"#;
+
+/// A program that uses [`CALLS_FUNCTION`] in this way.
+fn calls_function(name: &'static str, usage: &str, derived: &'static [&'static str]) -> Case {
+    let text = CALLS_FUNCTION.replace("USE", usage).leak();
+    Case { headers: true, ..case(name, text, derived) }
+}
+
+fn is_asked_of_every_clang(case: &Case) -> bool {
+    case.text == COMPARES_NAME || case.text.contains("arch::kind Kind")
+}
+
 fn cases() -> Vec<Case> {
     let kernels = "\n__global__ void more(float *p, int n) { __attribute__((shared)) float t[64]; int i = \
         __builtin_amdgcn_workitem_id_x(); t[i] = p[i]; __builtin_amdgcn_s_barrier(); for (int k = 0; k < n; ++k) \
         t[63 - i] += t[i] * p[k]; p[i] = __builtin_sqrtf(t[i]); }\n";
     let plain = case("plain", kernels, ALL);
+    let by_value = "__device__ int (*by_value)(int) = chosen<arch::current()>;";
+    let in_conditions = "__device__ int asks(int x) { if (arch::current() == arch::kind::navi) return x + 1; return x; }\n\
+                         __device__ int (*keep)(int) = asks;";
     vec![
+        calls_function("chooses by a function with the name", by_value, NOT_1031),
+        calls_function("asks a function with the name in conditions", in_conditions, NOT_1031),
+        Case { words: &["-O0"], ..calls_function("chooses by such a function, unoptimised", by_value, NOT_1031) },
+        calls_function(
+            "calls a function with the name when it runs",
+            "__device__ arch::kind (*volatile by_pointer)() = arch::current;",
+            &[],
+        ),
+        calls_function(
+            "has the name beside a function with it",
+            "__device__ int (*by_value)(int) = chosen<arch::current()>;\n__device__ const char *name = __amdgcn_processor__;",
+            &[],
+        ),
+        calls_function(
+            "has another name in a function with the name",
+            "constexpr int last() { return __amdgcn_processor__[6]; }\n\
+             __device__ int (*by_value)(int) = chosen<arch::kind(last())>;",
+            &[],
+        ),
         plain.clone(),
         Case { name: "unoptimised", words: &["-O0", "-g", "-fdebug-compilation-dir=."], ..plain.clone() },
         Case {
@@ -290,7 +344,7 @@ fn one_compilation_or_a_plan_derives_what_clang_would_compile() {
     let Some(bench) = Bench::ready("derived builds") else { return };
     let all = cases();
     // Each clang has its own names for comparison.
-    let cases = in_turn("derived builds", &all, &bench.clangs, |case| case.text == COMPARES_NAME);
+    let cases = in_turn("derived builds", &all, &bench.clangs, is_asked_of_every_clang);
     let results = parallel(&cases, |(clang, case)| judge(&bench, clang, case));
     let derived: usize = results.iter().flatten().sum();
     let equal = results.iter().flatten().count();
