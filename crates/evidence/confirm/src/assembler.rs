@@ -244,7 +244,8 @@ impl<'s> Assembler<'s> {
             let target = self.labels[branch.to.0].ok_or(ConfirmError::BranchTarget)?;
             let words = (target as i64 - branch.at as i64) / 4 - 1;
             // gfx10.1 misreads this distance.
-            let distance = i16::try_from(words).ok().filter(|words| *words != 0x3f).ok_or(ConfirmError::BranchTarget)?;
+            let distance =
+                i16::try_from(words).ok().filter(|words| *words != 0x3f).ok_or(ConfirmError::BranchTarget)?;
             self.code[branch.at..branch.at + 2].copy_from_slice(&distance.to_le_bytes());
         }
         // The processor fetches code beyond the end.

@@ -89,7 +89,8 @@ impl ExpectedTable {
                 "#" => {}
                 "set" => drop(sets.insert(second, words.collect())),
                 probe => {
-                    let results = parse_columns(words).map_err(|reason| ConfirmError::Table { line: number + 1, reason })?;
+                    let results =
+                        parse_columns(words).map_err(|reason| ConfirmError::Table { line: number + 1, reason })?;
                     for gpu in sets.get(second).into_iter().flatten() {
                         table.insert(probe, gpu, results.clone());
                     }
@@ -132,12 +133,12 @@ fn columns_text(results: &ExpectedResults) -> String {
         let words = results.stated.iter().skip(column).step_by(RESULT_WORDS);
         if words.clone().any(|word| *word != 0) {
             let _ = write!(text, " {column}:");
-            words.for_each(|word| drop(write!(text, "{word:08x}")));
+            text.extend(words.map(|word| format!("{word:08x}")));
         }
     }
     if !results.digests.is_empty() {
         text += " d:";
-        results.digests.iter().for_each(|digest| drop(write!(text, "{digest:08x}")));
+        text.extend(results.digests.iter().map(|digest| format!("{digest:08x}")));
     }
     text
 }
@@ -191,7 +192,10 @@ mod tests {
     #[test]
     fn a_damaged_table_is_refused() {
         for (text, line) in [("set a gfx1030\nv_one a 0:zz\n", 2), ("v_one a 7:00000000\n", 1), ("\nv_one a x\n", 2)] {
-            assert!(matches!(ExpectedTable::parse(text), Err(ConfirmError::Table { line: at, .. }) if at == line), "{text}");
+            assert!(
+                matches!(ExpectedTable::parse(text), Err(ConfirmError::Table { line: at, .. }) if at == line),
+                "{text}"
+            );
         }
     }
 }

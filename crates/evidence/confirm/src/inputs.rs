@@ -25,9 +25,42 @@ pub enum InputSort {
 }
 
 const BITS: &[u32] = &[
-    0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x1_0000,
-    0x7f_ffff, 0x80_0000, 0xff_ffff, 0x0f0f_0f0f, 0x5555_5555, 0xaaaa_aaaa, 0x7fff_ffff, 0x8000_0000, 0x8000_0001,
-    0xffff_fffe, 0xffff_ffff, 0x0102_0304, 0x00ff_00ff, 0x7fff_8000,
+    0,
+    1,
+    2,
+    3,
+    5,
+    7,
+    8,
+    15,
+    16,
+    31,
+    32,
+    33,
+    63,
+    64,
+    0x7f,
+    0x80,
+    0xff,
+    0x100,
+    0x7fff,
+    0x8000,
+    0xffff,
+    0x1_0000,
+    0x7f_ffff,
+    0x80_0000,
+    0xff_ffff,
+    0x0f0f_0f0f,
+    0x5555_5555,
+    0xaaaa_aaaa,
+    0x7fff_ffff,
+    0x8000_0000,
+    0x8000_0001,
+    0xffff_fffe,
+    0xffff_ffff,
+    0x0102_0304,
+    0x00ff_00ff,
+    0x7fff_8000,
 ];
 
 /// Zeros, denormals, the smallest and largest, halves that round, infinities, quiet NaNs.
@@ -155,9 +188,7 @@ impl SeededNumbers {
                 let number = self.next_double();
                 [number as u32, (number >> 32) as u32]
             }
-            InputSort::Half => {
-                [0, 1].map(|_| u32::from(self.next_half()) | u32::from(self.next_half()) << 16)
-            }
+            InputSort::Half => [0, 1].map(|_| u32::from(self.next_half()) | u32::from(self.next_half()) << 16),
         }
     }
 }

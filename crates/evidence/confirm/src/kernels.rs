@@ -68,7 +68,10 @@ fn probe_entries(set: &InstructionSet, probe: &Probe) -> Vec<TableEntry> {
 /// Loads the arguments and the inputs of the case.
 pub(crate) fn put_prologue(code: &mut Assembler<'_>, is_scalar: bool) -> Result<(), ConfirmError> {
     put_arguments(code)?;
-    code.put("v_and_b32", &[(Name::Vdst, vgpr(0, 1)), (Name::Src0, OperandArg::Constant(0x3ff)), (Name::Src1, vgpr(0, 1))])?;
+    code.put(
+        "v_and_b32",
+        &[(Name::Vdst, vgpr(0, 1)), (Name::Src0, OperandArg::Constant(0x3ff)), (Name::Src1, vgpr(0, 1))],
+    )?;
     if is_scalar {
         // One case for a work-group.
         code.put("v_mov_b32", &[(Name::Vdst, vgpr(1, 1)), (Name::Src0, sgpr(30, 1))])?;
@@ -90,10 +93,7 @@ pub(crate) fn put_arguments(code: &mut Assembler<'_>) -> Result<(), ConfirmError
     code.put("s_mov_b32", &[(Name::Sdst, sgpr(30, 1)), (Name::Src0, number)])?;
     let places = [(Name::Sdst, sgpr(20, 4)), (Name::Sbase, sgpr(0, 2))];
     // gfx10 has one encoding for no offset: a register that is none.
-    let offsets = [
-        (Name::Offset, OperandArg::Number(0)),
-        (Name::Soffset, special(Special::Null, 1)),
-    ];
+    let offsets = [(Name::Offset, OperandArg::Number(0)), (Name::Soffset, special(Special::Null, 1))];
     let args = offsets.map(|offset| [places[0], places[1], offset]);
     let names = "s_load_dwordx4|s_load_b128";
     code.put(names, &args[0]).or_else(|_| code.put(names, &args[1]))?;
@@ -146,8 +146,7 @@ pub(crate) fn put_scalar(
     [to, from]: [u16; 2],
     constant: u64,
 ) -> Result<(), ConfirmError> {
-    let args =
-        [(Name::Sdst, sgpr(to, 1)), (Name::Src0, sgpr(from, 1)), (Name::Src1, OperandArg::Constant(constant))];
+    let args = [(Name::Sdst, sgpr(to, 1)), (Name::Src0, sgpr(from, 1)), (Name::Src1, OperandArg::Constant(constant))];
     code.put(name, &args)
 }
 
@@ -243,11 +242,8 @@ fn put_scalar_probe(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEnt
     let inst = fit_probe(code.set, probe, entries, &operands)?;
     code.push(&inst);
     code.settle()?;
-    let flag = [
-        (Name::Sdst, sgpr(31, 1)),
-        (Name::Src0, OperandArg::Constant(1)),
-        (Name::Src1, OperandArg::Constant(0)),
-    ];
+    let flag =
+        [(Name::Sdst, sgpr(31, 1)), (Name::Src0, OperandArg::Constant(1)), (Name::Src1, OperandArg::Constant(0))];
     code.put("s_cselect_b32", &flag)?;
     for (to, from) in [(8, 28), (9, 29), (10, 31)] {
         put_move(code, to, sgpr(from, 1))?;
@@ -275,12 +271,8 @@ fn put_lds(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -> R
 fn put_atomic(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -> Result<(), ConfirmError> {
     put_store(code, 4, 0)?;
     code.wait_memory()?;
-    let operands = [
-        (Name::Vdst, vgpr(10, 1)),
-        (Name::Vaddr, vgpr(12, 1)),
-        (Name::Vdata, vgpr(2, 1)),
-        (Name::Saddr, sgpr(22, 2)),
-    ];
+    let operands =
+        [(Name::Vdst, vgpr(10, 1)), (Name::Vaddr, vgpr(12, 1)), (Name::Vdata, vgpr(2, 1)), (Name::Saddr, sgpr(22, 2))];
     let inst = fit_probe(code.set, probe, entries, &operands)?;
     code.push(&inst);
     code.wait_memory()?;
@@ -300,12 +292,7 @@ fn put_permute(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) 
     code.settle()
 }
 
-fn put_dpp(
-    code: &mut Assembler<'_>,
-    probe: &Probe,
-    entries: &[TableEntry],
-    control: u16,
-) -> Result<(), ConfirmError> {
+fn put_dpp(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry], control: u16) -> Result<(), ConfirmError> {
     let operands = [
         (Name::Vdst, vgpr(8, 1)),
         (Name::Src0, vgpr(2, 1)),

@@ -4,10 +4,10 @@
 //!
 //! Absent on purpose: relocations, data, and calls between functions.
 
+use crate::assembler::InstructionSet;
 use crate::error::ConfirmError;
 use hotswap_code_object::kernel_descriptor::{self as fields, KernelDescriptor};
 use hotswap_isa::Wave;
-use crate::assembler::InstructionSet;
 use hotswap_targets::{Capability, EFlags, FeatureBits, Processor, Support};
 use serde::Serialize;
 
@@ -235,10 +235,18 @@ pub(crate) fn write_object(set: &InstructionSet, kernels: &[KernelCode]) -> Resu
         let descriptor = kernel_descriptor(set, kernel, code + start - at);
         descriptors.extend(descriptor.ok_or(ConfirmError::Registers(set.processor.name))?);
         let size = kernel.code.len() as u64;
-        let function = FileSymbol { name: kernel.name.clone(), section: TEXT, kind: 2, visibility: 3, value: code + start, size };
+        let function =
+            FileSymbol { name: kernel.name.clone(), section: TEXT, kind: 2, visibility: 3, value: code + start, size };
         let name = format!("{}.kd", kernel.name);
         symbols.push(function);
-        symbols.push(FileSymbol { name, section: RODATA, kind: 1, visibility: 3, value: at, size: fields::SIZE as u64 });
+        symbols.push(FileSymbol {
+            name,
+            section: RODATA,
+            kind: 1,
+            visibility: 3,
+            value: at,
+            size: fields::SIZE as u64,
+        });
     }
     layout.sections[usize::from(RODATA) - 1].bytes = descriptors;
     layout.fill_tables(&symbols);
@@ -292,8 +300,12 @@ impl FileLayout {
         for (place, name) in places.iter_mut().zip([".dynsym", ".hash", ".dynstr"]) {
             *place = self.section(name).map_or(0, |section| section.address);
         }
-        let dynamic = [(4, places[1]), (5, places[2]), (6, places[0]), (10, table.names.len() as u64), (11, 24), (0, 0)];
-        let dynamic: Vec<u8> = dynamic.iter().flat_map(|(tag, value): &(u64, u64)| [tag.to_le_bytes(), value.to_le_bytes()].concat()).collect();
+        let dynamic =
+            [(4, places[1]), (5, places[2]), (6, places[0]), (10, table.names.len() as u64), (11, 24), (0, 0)];
+        let dynamic: Vec<u8> = dynamic
+            .iter()
+            .flat_map(|(tag, value): &(u64, u64)| [tag.to_le_bytes(), value.to_le_bytes()].concat())
+            .collect();
         self.place(".symtab", 2, 0, 8, table.symbols.clone());
         self.place(".strtab", 3, 0, 1, table.names.clone());
         for (name, bytes, links) in [
@@ -344,7 +356,9 @@ impl FileLayout {
         let mut segments = vec![segment(6, 4, [64, 64, headers - 64, 8])];
         let read_only = at(".rodata").map_or(0, |section| section.offset + section.bytes.len() as u64);
         segments.push(segment(1, 4, [0, 0, read_only, PAGE]));
-        for (name, kind, access, align) in [(".text", 1, 5, PAGE), (".dynamic", 1, 6, PAGE), (".dynamic", 2, 6, 8), (".note", 4, 4, 4)] {
+        for (name, kind, access, align) in
+            [(".text", 1, 5, PAGE), (".dynamic", 1, 6, PAGE), (".dynamic", 2, 6, 8), (".note", 4, 4, 4)]
+        {
             if let Some(section) = at(name) {
                 let size = section.bytes.len() as u64;
                 segments.push(segment(kind, access, [section.offset, section.address, size, align]));

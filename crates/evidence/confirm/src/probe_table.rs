@@ -167,9 +167,7 @@ pub fn all_probes() -> Vec<Probe> {
     let mut probes = Vec::new();
     for row in ROWS {
         let ProbeRow { group, kind, input, judgement, instructions } = *row;
-        probes.extend(
-            instructions.split_whitespace().map(|names| Probe { group, kind, input, judgement, names }),
-        );
+        probes.extend(instructions.split_whitespace().map(|names| Probe { group, kind, input, judgement, names }));
     }
     probes
 }

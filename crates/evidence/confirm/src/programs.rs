@@ -6,8 +6,8 @@ use crate::assembler::{Assembler, InstructionSet, sgpr, special, vgpr};
 use crate::error::ConfirmError;
 use crate::inputs::CASES;
 use crate::kernels::{
-    GROUP_SIZE, mask, put_arguments, put_case_loads, put_case_offsets, put_epilogue, put_move, put_prologue, put_scalar,
-    put_shift,
+    GROUP_SIZE, mask, put_arguments, put_case_loads, put_case_offsets, put_epilogue, put_move, put_prologue,
+    put_scalar, put_shift,
 };
 use crate::object_writer::KernelCode;
 use hotswap_isa::encode::OperandArg;
@@ -79,12 +79,7 @@ fn put_collatz(code: &mut Assembler<'_>) -> Result<(), ConfirmError> {
     put_constant(code, "v_mul_u32_u24", [6, 2], 3)?;
     put_constant(code, "v_add_u32|v_add_nc_u32", [6, 6], 1)?;
     put_compare(code, "v_cmp_eq_u32", OperandArg::Constant(0), 4)?;
-    let choice = [
-        (Name::Vdst, vgpr(2, 1)),
-        (Name::Src0, vgpr(6, 1)),
-        (Name::Src1, vgpr(5, 1)),
-        (Name::Src2, active),
-    ];
+    let choice = [(Name::Vdst, vgpr(2, 1)), (Name::Src0, vgpr(6, 1)), (Name::Src1, vgpr(5, 1)), (Name::Src2, active)];
     code.put_in("v_cndmask_b32", &[Class::Vop3], &choice)?;
     put_constant(code, "v_add_u32|v_add_nc_u32", [8, 8], 1)?;
     code.branch("s_branch", next)?;

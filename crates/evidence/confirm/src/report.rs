@@ -30,11 +30,17 @@ pub struct CardFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeVerdict {
     /// All of these cases are as expected.
-    Confirmed { cases: usize },
+    Confirmed {
+        cases: usize,
+    },
     Differs(ProbeDifference),
     /// The kernel did not end, or HIP refused it.
-    Failed { reason: String },
-    NotRun { reason: String },
+    Failed {
+        reason: String,
+    },
+    NotRun {
+        reason: String,
+    },
 }
 
 /// A probe with its outcome.
@@ -297,7 +303,11 @@ mod tests {
     fn one_sentence_says_the_result() {
         let confirmed = ProbeVerdict::Confirmed { cases: 1024 };
         let good = report(confirmed.clone(), confirmed.clone());
-        assert!(good.is_confirmed() && good.sentence().starts_with("Confirmed: this GPU gfx1031 "), "{}", good.sentence());
+        assert!(
+            good.is_confirmed() && good.sentence().starts_with("Confirmed: this GPU gfx1031 "),
+            "{}",
+            good.sentence()
+        );
         let failed = ProbeVerdict::Failed { reason: "hipErrorLaunchFailure".to_owned() };
         let bad = report(confirmed.clone(), failed);
         assert!(!bad.is_confirmed() && bad.sentence().contains("code made for gfx1030 does not"), "{}", bad.sentence());

@@ -1,11 +1,13 @@
 //! The table of expected results is what the emulator computes.
 
 use hotswap_confirm::{
-    CASES, EXPECTED_TEXT, ExpectedResults, ExpectedTable, Judgement, ProbeLaunch, ProbeObject, RESULT_WORDS, all_inputs,
-    judged_processors, make_objects,
+    CASES, EXPECTED_TEXT, ExpectedResults, ExpectedTable, Judgement, ProbeLaunch, ProbeObject, RESULT_WORDS,
+    all_inputs, judged_processors, make_objects,
+};
+use hotswap_emulator::{
+    DirectLaunch, EmulatedDevice, LoadedObject, PlantedFault, SparseMemory, launch_kernel, read_back,
 };
 use hotswap_targets::Processor;
-use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, PlantedFault, SparseMemory, launch_kernel, read_back};
 
 /// The results of a kernel on an emulated GPU.
 fn emulate(device: &EmulatedDevice, object: &ProbeObject, launch: &ProbeLaunch) -> Vec<u32> {

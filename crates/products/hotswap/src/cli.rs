@@ -3,8 +3,8 @@
 use crate::allocator;
 use crate::args::{Look, OutputOptions};
 use crate::commands::{
-    addr2func, bind, bundle, change, check, compat, confirm, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
-    manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, uses, verify,
+    addr2func, bind, bundle, change, check, compat, confirm, diff, disasm, doctor, exec, extract, generate, inspect,
+    lint, list, manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, uses, verify,
 };
 use crate::outcome::CommandOutcome;
 use crate::standard_output::CheckedOutput;

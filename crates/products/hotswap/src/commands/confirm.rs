@@ -162,16 +162,26 @@ fn examine_card(arguments: &ConfirmArguments) -> Result<CardFacts, Diagnostic> {
     let devices = answer["devices"].as_array().map_or(0, Vec::len);
     let device = &answer["devices"][arguments.device];
     let (Some(name), Some(target)) = (device["name"].as_str(), device["target"].as_str()) else {
-        return Err(Diagnostic::error(codes::USAGE, format!("there is no GPU {}; HIP finds {devices}", arguments.device)));
+        return Err(Diagnostic::error(
+            codes::USAGE,
+            format!("there is no GPU {}; HIP finds {devices}", arguments.device),
+        ));
     };
     let [runtime, driver] = ["runtime", "driver"].map(|field| answer[field].as_i64().unwrap_or_default() as i32);
     let is_emulated = env::var_os(variables::GPUS).is_some_and(|gpus| !gpus.is_empty());
-    Ok(CardFacts { name: text::plain(name).to_string(), target: text::plain(target).to_string(), runtime, driver, is_emulated })
+    Ok(CardFacts {
+        name: text::plain(name).to_string(),
+        target: text::plain(target).to_string(),
+        runtime,
+        driver,
+        is_emulated,
+    })
 }
 
 fn card_processor(card: &CardFacts) -> Result<&'static Processor, Diagnostic> {
     let name = card.target.split(':').next().unwrap_or_default();
-    let unknown = || Diagnostic::error(codes::UNKNOWN_TARGET, format!("the GPU is {name}, which HotSwap does not know"));
+    let unknown =
+        || Diagnostic::error(codes::UNKNOWN_TARGET, format!("the GPU is {name}, which HotSwap does not know"));
     find_processor(name).ok_or_else(unknown)
 }
 
@@ -205,7 +215,8 @@ impl<'a> ConfirmSession<'a> {
         let sources = if self.arguments.own { Vec::new() } else { sibling_processors(self.processor) };
         let objects = self.make_objects(self.processor)?;
         self.progress.set_length((objects.len() * (sources.len() + 1)) as u64);
-        let mut report = ConfirmReport { version: env!("CARGO_PKG_VERSION"), expected, card, ..ConfirmReport::default() };
+        let mut report =
+            ConfirmReport { version: env!("CARGO_PKG_VERSION"), expected, card, ..ConfirmReport::default() };
         for object in &objects {
             let bytes = self.exchange_object(object.processor, object, object.bytes.clone())?;
             report.native.extend(self.run_group(object.processor, &object.launches, &bytes)?);
@@ -221,7 +232,10 @@ impl<'a> ConfirmSession<'a> {
     fn make_objects(&self, processor: &'static Processor) -> Result<Vec<ProbeObject>, Diagnostic> {
         let objects = make_objects(processor).map_err(|error| confirm_error(&error))?;
         let chosen = &self.arguments.group;
-        Ok(objects.into_iter().filter(|object| chosen.is_empty() || chosen.iter().any(|one| one == object.group)).collect())
+        Ok(objects
+            .into_iter()
+            .filter(|object| chosen.is_empty() || chosen.iter().any(|one| one == object.group))
+            .collect())
     }
 
     /// Code that is made for another GPU, and derived for this one as any command derives it.
@@ -235,9 +249,12 @@ impl<'a> ConfirmSession<'a> {
                 }
                 Err(refusal) => {
                     let reason = format!("HotSwap refuses to derive it: {}", refusal.what);
-                    outcomes.extend(object.launches.iter().map(|launch| {
-                        outcome(launch, ProbeVerdict::Failed { reason: reason.clone() })
-                    }));
+                    outcomes.extend(
+                        object
+                            .launches
+                            .iter()
+                            .map(|launch| outcome(launch, ProbeVerdict::Failed { reason: reason.clone() })),
+                    );
                 }
             }
         }
@@ -245,12 +262,7 @@ impl<'a> ConfirmSession<'a> {
     }
 
     /// Keeps a code object, or takes another one in its place.
-    fn exchange_object(
-        &self,
-        source: &Processor,
-        object: &ProbeObject,
-        bytes: Vec<u8>,
-    ) -> Result<Vec<u8>, Diagnostic> {
+    fn exchange_object(&self, source: &Processor, object: &ProbeObject, bytes: Vec<u8>) -> Result<Vec<u8>, Diagnostic> {
         let name = format!("{}-from-{}-{}.hsaco", self.processor.name, source.name, object.group);
         let given = self.arguments.objects.as_ref().map(|directory| directory.join(&name));
         let bytes = match given.filter(|path| path.is_file()) {

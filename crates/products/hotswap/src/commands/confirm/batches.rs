@@ -72,11 +72,7 @@ impl BatchRunner {
     }
 
     /// Runs kernels in one process, up to the first that fails. There is a result for at least one of them.
-    fn run_process(
-        &self,
-        object: &[u8],
-        open: &[&ProbeLaunch],
-    ) -> Result<BTreeMap<String, KernelRun>, Diagnostic> {
+    fn run_process(&self, object: &[u8], open: &[&ProbeLaunch]) -> Result<BTreeMap<String, KernelRun>, Diagnostic> {
         let scratch = ScratchDirectory::temporary("hotswap-confirm-")?;
         write_file(&scratch.path().join(OBJECT), object)?;
         write_file(&scratch.path().join(JOB), job_json(self.device, open).to_string().as_bytes())?;
@@ -93,7 +89,10 @@ impl BatchRunner {
         }
         if runs.is_empty() {
             // The module was not loaded, or the process ended before: none of its kernels can be run.
-            let reason = text.lines().find_map(|line| line.strip_prefix(FAILED)).map_or(ending, |reason| reason.trim().to_owned());
+            let reason = text
+                .lines()
+                .find_map(|line| line.strip_prefix(FAILED))
+                .map_or(ending, |reason| reason.trim().to_owned());
             runs.extend(open.iter().skip(1).map(|launch| (launch.name.clone(), KernelRun::NotRun(reason.clone()))));
             runs.extend(open.first().map(|launch| (launch.name.clone(), KernelRun::Failed(reason))));
         }

@@ -103,12 +103,7 @@ fn write_line(results: &mut File, mark: &str, name: &str, rest: &str) -> Result<
 }
 
 /// The words of the results as text.
-fn run_launch(
-    library: &HipLibrary,
-    memory: &CardMemory,
-    probe: &Probe,
-    size: LaunchSize,
-) -> Result<String, String> {
+fn run_launch(library: &HipLibrary, memory: &CardMemory, probe: &Probe, size: LaunchSize) -> Result<String, String> {
     let inputs: Vec<u8> = all_inputs(probe.input).iter().flat_map(|word| word.to_le_bytes()).collect();
     library.upload(memory.inputs, &inputs)?;
     library.clear(memory.results)?;

@@ -11,8 +11,13 @@ use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
 
 /// The names of the library, the newest first.
-const LIBRARIES: &[&CStr] =
-    &[c"libamdhip64.so.7", c"libamdhip64.so.6", c"libamdhip64.so.5", c"libamdhip64.so", c"/opt/rocm/lib/libamdhip64.so"];
+const LIBRARIES: &[&CStr] = &[
+    c"libamdhip64.so.7",
+    c"libamdhip64.so.6",
+    c"libamdhip64.so.5",
+    c"libamdhip64.so",
+    c"/opt/rocm/lib/libamdhip64.so",
+];
 
 type HipStatus = c_int;
 const SUCCESS: HipStatus = 0;
