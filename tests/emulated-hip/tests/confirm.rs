@@ -88,7 +88,7 @@ fn a_wrong_instruction_of_the_emulator_is_contradicted() {
     // Inputs and both results.
     let case = run.output.lines().find(|line| line.contains("case ")).unwrap();
     assert!(case.contains("inputs ") && case.contains("; expected ") && case.contains("; found "), "{case}");
-    assert_eq!(run.output.matches("differ\n").count(), 2, "{}", run.output);
+    assert!(last_line(&run).ends_with("39 of 40 confirmed, 1 differ."), "{}", run.output);
     let run = bench.confirm("gfx1031", "--own --group integer");
     assert_eq!(run.code, Some(0), "{}", run.output);
 }
@@ -105,7 +105,7 @@ fn wrong_code_of_a_sibling_is_contradicted() {
     bench.plant(&format!("kept/{name}"), name, |bytes| exchange(bytes, &xor, &or));
     let run = bench.confirm("gfx1031", "--group bits --objects planted");
     assert_contradicted(&run, "v_xor_b32");
-    assert!(last_line(&run).contains("code made for gfx1030 does not compute the same"), "{}", run.output);
+    assert!(last_line(&run).contains("code made for gfx1030 does not"), "{}", run.output);
     // Code of another generation under the GPU's label.
     let run = bench.confirm("gfx1100", "--own --group bits --keep kept");
     assert_eq!(run.code, Some(0), "{}{}", run.output, run.error);
@@ -115,7 +115,9 @@ fn wrong_code_of_a_sibling_is_contradicted() {
     });
     let run = bench.confirm("gfx1031", "--group bits --objects planted");
     assert_eq!(run.code, Some(13), "{}", run.output);
-    assert!(last_line(&run).contains("code made for gfx1030 does not compute the same"), "{}", run.output);
+    let rest =
+        "; code made for gfx1030 does not; code made for gfx1032, gfx1033, gfx1034, gfx1035, gfx1036 was not run.";
+    assert!(last_line(&run).ends_with(rest), "{}", run.output);
     // Failures are few: nothing more is started after them.
     assert!(run.output.contains("The run ended early: 3 kernels have failed"), "{}", run.output);
 }
@@ -149,7 +151,12 @@ fn what_is_missing_is_said() {
     let Some(bench) = ConfirmBench::new(TEST) else { return };
     let hotswap = &bench.hotswap;
     let run = bench.bench.script("", &format!("{hotswap} confirm"));
-    assert!(run.code == Some(10) && run.error.contains("[HS0111] HIP finds no GPU"), "{:?} {}", run.code, run.error);
+    assert!(
+        run.code == Some(10) && run.error.contains("[HS0111]") && run.error.contains("HIP finds no GPU"),
+        "{:?} {}",
+        run.code,
+        run.error
+    );
     let run = bench.confirm("gfx1031", "--device 1");
     assert!(run.code == Some(2) && run.error.contains("there is no GPU 1; HIP finds 1"), "{}", run.error);
     let run = bench.bench.script("export HSA_OVERRIDE_GFX_VERSION=10.3.0\n", &format!("{hotswap} confirm"));

@@ -23,7 +23,7 @@ use crate::programs;
 use hotswap_isa::encode::{EncodeError, OperandArg};
 use hotswap_isa::reg::Special;
 use hotswap_isa::{Class, Flag, Inst, Name, TableEntry};
-use hotswap_targets::Capability;
+use hotswap_targets::{Capability, IsaFamily};
 
 /// Work-items of a work-group of probes.
 pub(crate) const GROUP_SIZE: u32 = 32;
@@ -103,7 +103,7 @@ pub(crate) fn put_arguments(code: &mut Assembler<'_>) -> Result<(), ConfirmError
 /// The register in which a wave finds the number of its work-group.
 fn work_group_register(set: &InstructionSet) -> OperandArg {
     use hotswap_isa::reg::{Reg, RegFile};
-    if set.processor.family >= hotswap_targets::IsaFamily::Rdna4 {
+    if set.processor.family >= IsaFamily::Rdna4 {
         return Reg::new(RegFile::Ttmp, 9, 1).into();
     }
     sgpr(if set.has(Capability::UserSgprInit16Bug) { USER_SGPRS_PADDED } else { 2 }, 1)
@@ -276,10 +276,29 @@ fn put_atomic(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -
     let inst = fit_probe(code.set, probe, entries, &operands)?;
     code.push(&inst);
     code.wait_memory()?;
-    let load = [(Name::Vdst, vgpr(8, 2)), (Name::Vaddr, vgpr(12, 1)), (Name::Saddr, sgpr(22, 2))];
+    let load = [
+        (Name::Vdst, vgpr(8, 2)),
+        (Name::Vaddr, vgpr(12, 1)),
+        (Name::Saddr, sgpr(22, 2)),
+        (Name::Cpol, OperandArg::Number(uncached_policy(code.set.processor.family))),
+    ];
     code.put("global_load_dwordx2|global_load_b64", &load)?;
     code.wait_memory()?;
     code.settle()
+}
+
+/// The policy of a load that no cache before that of atomics serves.
+fn uncached_policy(family: IsaFamily) -> i64 {
+    const GLC: i64 = 1;
+    const DLC: i64 = 4;
+    const SC1: i64 = 16;
+    const SCOPE_SYSTEM: i64 = 24;
+    match family {
+        IsaFamily::Cdna3 | IsaFamily::Cdna4 => GLC | SC1,
+        IsaFamily::Rdna4 | IsaFamily::Gfx125 => SCOPE_SYSTEM,
+        family if family >= IsaFamily::Rdna1 => GLC | DLC,
+        _ => GLC,
+    }
 }
 
 fn put_permute(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -> Result<(), ConfirmError> {

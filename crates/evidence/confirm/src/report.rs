@@ -59,6 +59,26 @@ pub struct SiblingOutcome {
     pub probes: Vec<ProbeOutcome>,
 }
 
+/// How far derived code computes the same as the GPU's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DerivedState {
+    Same,
+    /// A result differs, or a kernel failed.
+    Other,
+    NotRun,
+}
+
+impl SiblingOutcome {
+    fn state(&self) -> DerivedState {
+        let counts = OutcomeCounts::count(&self.probes);
+        match (counts.is_complete(), counts.differs + counts.failed) {
+            (true, _) => DerivedState::Same,
+            (false, 0) => DerivedState::NotRun,
+            (false, _) => DerivedState::Other,
+        }
+    }
+}
+
 /// A whole run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfirmReport {
@@ -124,7 +144,7 @@ impl ConfirmReport {
     /// Whether everything was run and is as expected.
     pub fn is_confirmed(&self) -> bool {
         OutcomeCounts::count(&self.native).is_complete()
-            && self.siblings.iter().all(|sibling| OutcomeCounts::count(&sibling.probes).is_complete())
+            && self.siblings.iter().all(|sibling| sibling.state() == DerivedState::Same)
     }
 
     /// The sentence that the run ends with.
@@ -143,14 +163,22 @@ impl ConfirmReport {
                 self.card.target, counts.confirmed, counts.cases
             );
         }
-        let wrong = self.siblings.iter().filter(|sibling| !OutcomeCounts::count(&sibling.probes).is_complete());
-        let wrong: Vec<&str> = wrong.map(|sibling| sibling.source.as_str()).collect();
-        let derived = match (sources.len(), wrong.len()) {
-            (0, _) => String::new(),
-            (_, 0) => format!("; code made for {names} computes the same as its own"),
-            _ => format!("; code made for {} does not compute the same as its own, or was not run", wrong.join(", ")),
-        };
+        let derived: String = [
+            (DerivedState::Same, "computes the same as its own"),
+            (DerivedState::Other, "does not"),
+            (DerivedState::NotRun, "was not run"),
+        ]
+        .into_iter()
+        .map(|(state, what)| self.derived_text(state, what))
+        .collect();
         format!("Not confirmed: on this {kind} {} {}{derived}.", self.card.target, counts.text())
+    }
+
+    /// The GPUs whose code is in that state, as a part of the sentence.
+    fn derived_text(&self, state: DerivedState, what: &str) -> String {
+        let siblings = self.siblings.iter().filter(|sibling| sibling.state() == state);
+        let names: Vec<&str> = siblings.map(|sibling| sibling.source.as_str()).collect();
+        if names.is_empty() { String::new() } else { format!("; code made for {} {what}", names.join(", ")) }
     }
 
     /// The report for people.
@@ -164,7 +192,7 @@ impl ConfirmReport {
         );
         text += &part_text("code made for this GPU, judged by the emulator's results", &self.native);
         for sibling in &self.siblings {
-            let title = format!("code made for {}, judged by both", sibling.source);
+            let title = format!("code made for {}, judged by the results of this GPU's own", sibling.source);
             text += &part_text(&title, &sibling.probes);
         }
         if let Some(stopped) = &self.stopped {
@@ -310,7 +338,11 @@ mod tests {
         );
         let failed = ProbeVerdict::Failed { reason: "hipErrorLaunchFailure".to_owned() };
         let bad = report(confirmed.clone(), failed);
-        assert!(!bad.is_confirmed() && bad.sentence().contains("code made for gfx1030 does not"), "{}", bad.sentence());
+        assert!(
+            !bad.is_confirmed() && bad.sentence().ends_with("; code made for gfx1030 does not."),
+            "{}",
+            bad.sentence()
+        );
         assert!(bad.to_text().contains("v_and_b32: hipErrorLaunchFailure"), "{}", bad.to_text());
         let unfinished = report(ProbeVerdict::NotRun { reason: "time".to_owned() }, confirmed);
         assert!(!unfinished.is_confirmed() && unfinished.sentence().contains("1 not run"), "{}", unfinished.sentence());

@@ -88,7 +88,7 @@ fn a_wrong_instruction_is_seen() {
                 let known: Vec<&str> = name.collect();
                 let is_seen = known.iter().any(|name| {
                     device.planted = Some(PlantedFault::Skipped((*name).to_owned()));
-                    Some(&emulated_row(&device, &object, launch)) != table.find(&launch.name, gpu)
+                    Some(&emulated_row(&device, object, launch)) != table.find(&launch.name, gpu)
                 });
                 if !is_seen {
                     unseen.push(format!("{gpu} {}", launch.name));

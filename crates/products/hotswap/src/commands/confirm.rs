@@ -17,9 +17,9 @@ use crate::work::text;
 use batches::{BatchRunner, KernelRun, ask_hip_command, unstarted_error, wait_for};
 use clap::Args;
 use hotswap_confirm::{
-    CardFacts, ConfirmError, ConfirmReport, EXPECTED_TEXT, ExpectedTable, ProbeLaunch, ProbeObject, ProbeOutcome,
-    ProbeVerdict, SiblingOutcome, all_groups, all_probes, compare_expected, compare_runs, derive_object, digest_words,
-    judged_cases, make_objects, sibling_processors,
+    CASES, CardFacts, ConfirmError, ConfirmReport, EXPECTED_TEXT, ExpectedTable, ProbeLaunch, ProbeObject,
+    ProbeOutcome, ProbeVerdict, SiblingOutcome, all_groups, all_probes, compare_expected, compare_runs, derive_object,
+    digest_words, judged_cases, make_objects, sibling_processors,
 };
 use hotswap_emulator::variables;
 use hotswap_report::{Diagnostic, codes};
@@ -296,28 +296,26 @@ impl<'a> ConfirmSession<'a> {
         Ok(outcomes)
     }
 
-    /// The GPU's own code is judged by the expected results, derived code by the GPU's own as well.
+    /// The GPU's own code is judged by the expected results. Derived code is judged by the GPU's own results, so that a fault of
+    /// the emulator is not taken for one of the derived code; where there are none, by the expected ones.
     fn judge_run(&mut self, launch: &ProbeLaunch, is_own: bool, run: KernelRun) -> ProbeVerdict {
         let words = match run {
             KernelRun::Words(words) => words,
             KernelRun::Failed(reason) => return ProbeVerdict::Failed { reason },
             KernelRun::NotRun(reason) => return ProbeVerdict::NotRun { reason },
         };
-        let Some(expected) = self.expected.find(&launch.name, self.processor.name) else {
-            return ProbeVerdict::NotRun { reason: "no result is expected".to_owned() };
+        let own = self.own.get(&launch.name).filter(|_| !is_own);
+        let expected = self.expected.find(&launch.name, self.processor.name);
+        let (difference, cases) = match (own, expected) {
+            (Some(own), _) => (compare_runs(launch.probe.input, own, &words), CASES),
+            (None, Some(expected)) => (compare_expected(&launch.probe, expected, &words), judged_cases(expected)),
+            (None, None) => return ProbeVerdict::NotRun { reason: "no result is expected".to_owned() },
         };
-        let mut difference = compare_expected(&launch.probe, expected, &words);
-        if !is_own && difference.is_empty() {
-            let Some(own) = self.own.get(&launch.name) else {
-                return ProbeVerdict::NotRun { reason: "the GPU's own code has no result to compare with".to_owned() };
-            };
-            difference = compare_runs(launch.probe.input, own, &words);
-        }
         if is_own {
             self.own.insert(launch.name.clone(), words);
         }
         match difference.is_empty() {
-            true => ProbeVerdict::Confirmed { cases: judged_cases(expected) },
+            true => ProbeVerdict::Confirmed { cases },
             false => ProbeVerdict::Differs(difference),
         }
     }
