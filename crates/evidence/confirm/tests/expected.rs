@@ -8,6 +8,7 @@ use hotswap_emulator::{
     DirectLaunch, EmulatedDevice, LoadedObject, PlantedFault, SparseMemory, launch_kernel, read_back,
 };
 use hotswap_targets::Processor;
+use hotswap_userland::{blesses, one_of_each};
 
 /// The results of a kernel on an emulated GPU.
 fn emulate(device: &EmulatedDevice, object: &ProbeObject, launch: &ProbeLaunch) -> Vec<u32> {
@@ -39,22 +40,15 @@ fn emulated_row(device: &EmulatedDevice, object: &ProbeObject, launch: &ProbeLau
 
 /// One processor of each family; all of them where the table is written, or by `--everything`.
 fn examined_processors() -> Vec<&'static Processor> {
-    let mut chosen: Vec<&'static Processor> = judged_processors().collect();
-    if !is_blessing() && std::env::var_os("HOTSWAP_TEST_EVERYTHING").is_none() {
-        chosen.dedup_by_key(|processor| processor.family);
-    }
-    chosen
-}
-
-fn is_blessing() -> bool {
-    std::env::var_os("HOTSWAP_BLESS").is_some()
+    let all = judged_processors().collect();
+    one_of_each("expected results", all, |processor: &&Processor| processor.family, |_| blesses())
 }
 
 #[test]
 fn expected_results_are_those_of_the_emulator() {
     let (mut table, mut differing) = (ExpectedTable::default(), Vec::new());
     // A table of another form is written anew.
-    let written = if is_blessing() { ExpectedTable::default() } else { ExpectedTable::parse(EXPECTED_TEXT).unwrap() };
+    let written = if blesses() { ExpectedTable::default() } else { ExpectedTable::parse(EXPECTED_TEXT).unwrap() };
     for processor in examined_processors() {
         let device = EmulatedDevice::new(processor.name).unwrap();
         for object in make_objects(processor).unwrap() {
@@ -67,7 +61,7 @@ fn expected_results_are_those_of_the_emulator() {
             }
         }
     }
-    if is_blessing() {
+    if blesses() {
         std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/expected.txt"), table.to_text()).unwrap();
         return;
     }
