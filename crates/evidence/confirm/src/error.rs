@@ -15,7 +15,7 @@ pub enum ConfirmError {
     #[error("{names} cannot be encoded for {processor}: {reason}")]
     NotEncoded {
         processor: &'static str,
-        /// The instruction's names.
+        /// The names of the instruction in all generations.
         names: String,
         reason: EncodeError,
     },

@@ -54,7 +54,7 @@ pub struct ExpectedKey {
     pub gpu: String,
 }
 
-/// All expected results.
+/// The expected results of all probes.
 #[derive(Debug, Default)]
 pub struct ExpectedTable {
     rows: BTreeMap<ExpectedKey, ExpectedResults>,
@@ -75,7 +75,7 @@ impl ExpectedTable {
         self.rows.keys().any(|key| key.gpu == gpu)
     }
 
-    /// Reads a table.
+    /// Reads a table from its text.
     ///
     /// # Errors
     /// [`ConfirmError::Table`] with the line that cannot be read.
@@ -164,8 +164,11 @@ fn parse_columns<'w>(columns: impl Iterator<Item = &'w str>) -> Result<ExpectedR
 /// Words of 8 digits each.
 pub fn parse_words(digits: &str) -> Result<Vec<u32>, String> {
     let chunks = digits.as_bytes().chunks(8);
-    let word = |chunk: &[u8]| std::str::from_utf8(chunk).ok().and_then(|text| u32::from_str_radix(text, 16).ok());
-    chunks.map(word).collect::<Option<_>>().ok_or_else(|| "not a hexadecimal number".to_owned())
+    chunks.map(parse_word).collect::<Option<_>>().ok_or_else(|| "not a hexadecimal number".to_owned())
+}
+
+fn parse_word(digits: &[u8]) -> Option<u32> {
+    std::str::from_utf8(digits).ok().and_then(|text| u32::from_str_radix(text, 16).ok())
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ pub const INPUT_WORDS: usize = 8;
 /// Words of the results of a case.
 pub const RESULT_WORDS: usize = 4;
 
-/// What the inputs of a probe are.
+/// The sort of numbers that the inputs of a probe are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputSort {
-    /// Integers and masks.
+    /// Integers, and masks of bits.
     Bits,
     /// Two numbers of 16 bits in each word.
     Half,

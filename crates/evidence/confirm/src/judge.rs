@@ -36,7 +36,7 @@ pub struct ProbeDifference {
 }
 
 impl ProbeDifference {
-    /// Whether nothing differs.
+    /// Whether all cases are the same.
     pub fn is_empty(&self) -> bool {
         self.count == 0 && self.blocks.is_empty()
     }

@@ -19,7 +19,6 @@ use crate::error::ConfirmError;
 use crate::inputs::CASES;
 use crate::object_writer::{KernelCode, USER_SGPRS_PADDED};
 use crate::probe_table::{Probe, ProbeKind};
-use crate::programs;
 use hotswap_isa::encode::{EncodeError, OperandArg};
 use hotswap_isa::reg::Special;
 use hotswap_isa::{Class, Flag, Inst, Name, TableEntry};
@@ -35,9 +34,6 @@ const SCALAR_CLASSES: &[Class] = &[Class::Sop1, Class::Sop2, Class::Sopc];
 
 /// The kernel of a probe for a processor; `None` where the processor lacks its instruction.
 pub(crate) fn probe_kernel(set: &InstructionSet, probe: &Probe) -> Result<Option<KernelCode>, ConfirmError> {
-    if probe.kind == ProbeKind::Program {
-        return programs::program_kernel(set, &probe.name()).map(Some);
-    }
     let entries = probe_entries(set, probe);
     if entries.is_empty() {
         return Ok(None);
@@ -154,7 +150,7 @@ fn put_zero(code: &mut Assembler<'_>, register: u16) -> Result<(), ConfirmError>
     put_move(code, register, OperandArg::Constant(0))
 }
 
-/// `vR = source`.
+/// Moves a source to a vector register: `vR = source`.
 pub(crate) fn put_move(code: &mut Assembler<'_>, register: u16, source: OperandArg) -> Result<(), ConfirmError> {
     code.put("v_mov_b32", &[(Name::Vdst, vgpr(register, 1)), (Name::Src0, source)])
 }

@@ -28,9 +28,9 @@ const CODE_ALIGN: usize = 256;
 pub(crate) struct KernelCode {
     pub(crate) name: String,
     pub(crate) code: Vec<u8>,
-    /// Bytes of LDS.
+    /// Bytes of LDS of a work-group.
     pub(crate) lds: u32,
-    /// Work-groups.
+    /// Work-groups of its launch.
     pub(crate) groups: u32,
     /// Work-items of a work-group.
     pub(crate) group_size: u32,
@@ -108,9 +108,8 @@ fn metadata_note(set: &InstructionSet, kernels: &[KernelCode]) -> Result<Vec<u8>
 }
 
 fn note_kernel<'k>(set: &InstructionSet, kernel: &'k KernelCode) -> NoteKernel<'k> {
-    let argument = |offset| NoteArgument { address_space: "global", offset, size: 8, value_kind: "global_buffer" };
     NoteKernel {
-        arguments: [0, 8].map(argument).into(),
+        arguments: [0, 8].map(address_argument).into(),
         lds: kernel.lds,
         argument_align: 8,
         argument_size: ARGUMENT_BYTES as u32,
@@ -125,6 +124,11 @@ fn note_kernel<'k>(set: &InstructionSet, kernel: &'k KernelCode) -> NoteKernel<'
         vgpr_spills: 0,
         wave: if set.isa.wave() == Wave::W32 { 32 } else { 64 },
     }
+}
+
+/// An argument that is an address.
+fn address_argument(offset: u32) -> NoteArgument {
+    NoteArgument { address_space: "global", offset, size: 8, value_kind: "global_buffer" }
 }
 
 /// The descriptor of a kernel whose code is `distance` bytes behind it.
@@ -282,7 +286,7 @@ impl FileLayout {
         });
     }
 
-    /// What follows is in another page of memory, because it has other permissions.
+    /// The next sections are in another page of memory, because they have other permissions.
     fn next_page(&mut self) {
         self.end = self.end.next_multiple_of(CODE_ALIGN as u64);
         self.shift += PAGE;
@@ -290,6 +294,10 @@ impl FileLayout {
 
     fn section(&mut self, name: &str) -> Option<&mut FileSection> {
         self.sections.iter_mut().find(|section| section.name == name)
+    }
+
+    fn find_section(&self, name: &str) -> Option<&FileSection> {
+        self.sections.iter().find(|section| section.name == name)
     }
 
     /// Fills symbols, their names and the hash table, and the table of the dynamic linker, whose sizes are fixed.
@@ -352,14 +360,13 @@ impl FileLayout {
     /// Program headers: those of the headers themselves, the three kinds of memory, the dynamic table and the note.
     fn segments(&self) -> Vec<Vec<u8>> {
         let headers = (HEADER + SEGMENT * SEGMENTS) as u64;
-        let at = |name: &str| self.sections.iter().find(|section| section.name == name);
         let mut segments = vec![segment(6, 4, [64, 64, headers - 64, 8])];
-        let read_only = at(".rodata").map_or(0, |section| section.offset + section.bytes.len() as u64);
+        let read_only = self.find_section(".rodata").map_or(0, |section| section.offset + section.bytes.len() as u64);
         segments.push(segment(1, 4, [0, 0, read_only, PAGE]));
         for (name, kind, access, align) in
             [(".text", 1, 5, PAGE), (".dynamic", 1, 6, PAGE), (".dynamic", 2, 6, 8), (".note", 4, 4, 4)]
         {
-            if let Some(section) = at(name) {
+            if let Some(section) = self.find_section(name) {
                 let size = section.bytes.len() as u64;
                 segments.push(segment(kind, access, [section.offset, section.address, size, align]));
             }

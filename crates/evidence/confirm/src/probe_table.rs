@@ -18,8 +18,8 @@ pub enum ProbeKind {
     Accumulate,
     /// A scalar instruction: a and b of one case in a wave; SCC is set before if c is not 0, and is the third word after.
     Scalar,
-    /// An instruction of LDS that returns: the place holds b before; a and c are its data. The place is the third and fourth
-    /// word.
+    /// An instruction of LDS that returns: the place holds b before; a and c are its data. The place is the
+    /// third and fourth word.
     Lds,
     /// An atomic of global memory that returns: the place holds b before; a (and c) are its data. The place is the first
     /// and second word, the returned value the third and fourth.
@@ -32,16 +32,16 @@ pub enum ProbeKind {
     Program,
 }
 
-/// What a result must be.
+/// How far a result may be from the expected one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
-    /// The expected bits.
+    /// It must have the expected bits.
     Exact,
     /// Documented as an approximation: numbers of that many bits, at most that many units in the last place away.
     Within { bits: u8, units: u64 },
 }
 
-/// A probe.
+/// One instruction that is asked about.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
     /// The part of the report that it belongs to; the probes of a group are kernels of one code object.

@@ -79,7 +79,7 @@ impl SiblingOutcome {
     }
 }
 
-/// A whole run.
+/// The outcomes of a whole run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfirmReport {
     /// The version of HotSwap.
@@ -94,7 +94,7 @@ pub struct ConfirmReport {
     pub stopped: Option<String>,
 }
 
-/// Numbers of outcomes.
+/// Numbers of outcomes of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct OutcomeCounts {
     confirmed: usize,

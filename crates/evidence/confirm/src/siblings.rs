@@ -39,7 +39,9 @@ mod tests {
     #[test]
     fn siblings_code_becomes_code_of_the_target() {
         let mut count = 0;
-        for target in judged_processors() {
+        let mut targets: Vec<&Processor> = judged_processors().collect();
+        targets.dedup_by_key(|target| target.family);
+        for target in targets {
             for source in sibling_processors(target) {
                 let objects = make_objects(source).unwrap();
                 for object in objects.iter().filter(|object| ["scalar", "memory", "programs"].contains(&object.group)) {
@@ -50,6 +52,6 @@ mod tests {
                 }
             }
         }
-        assert!(count > 150, "{count}");
+        assert!(count > 30, "{count}");
     }
 }

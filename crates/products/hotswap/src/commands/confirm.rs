@@ -180,9 +180,8 @@ fn examine_card(arguments: &ConfirmArguments) -> Result<CardFacts, Diagnostic> {
 
 fn card_processor(card: &CardFacts) -> Result<&'static Processor, Diagnostic> {
     let name = card.target.split(':').next().unwrap_or_default();
-    let unknown =
-        || Diagnostic::error(codes::UNKNOWN_TARGET, format!("the GPU is {name}, which HotSwap does not know"));
-    find_processor(name).ok_or_else(unknown)
+    let reason = format!("the GPU is {name}, which HotSwap does not know");
+    find_processor(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, reason))
 }
 
 /// A run on one GPU.
@@ -265,9 +264,9 @@ impl<'a> ConfirmSession<'a> {
     fn exchange_object(&self, source: &Processor, object: &ProbeObject, bytes: Vec<u8>) -> Result<Vec<u8>, Diagnostic> {
         let name = format!("{}-from-{}-{}.hsaco", self.processor.name, source.name, object.group);
         let given = self.arguments.objects.as_ref().map(|directory| directory.join(&name));
-        let bytes = match given.filter(|path| path.is_file()) {
-            Some(path) => hotswap_files::read_file(&path)?.to_vec(),
-            None => bytes,
+        let bytes = match given {
+            Some(path) if hotswap_files::reads::is_there(&path)? => hotswap_files::read_file(&path)?.to_vec(),
+            _ => bytes,
         };
         if let Some(directory) = &self.arguments.keep {
             let path = directory.join(&name);
@@ -289,8 +288,8 @@ impl<'a> ConfirmSession<'a> {
         let is_own = source == self.processor;
         let mut outcomes = Vec::new();
         for launch in launches {
-            let not_run = || KernelRun::NotRun("there is no result".to_owned());
-            let run = runs.remove(&launch.name).unwrap_or_else(not_run);
+            let run = runs.remove(&launch.name);
+            let run = run.unwrap_or_else(|| KernelRun::NotRun("there is no result".to_owned()));
             outcomes.push(outcome(launch, self.judge_run(launch, is_own, run)));
         }
         Ok(outcomes)

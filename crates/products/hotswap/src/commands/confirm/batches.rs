@@ -33,9 +33,9 @@ pub(super) enum KernelRun {
 #[derive(Debug)]
 pub(super) struct BatchRunner {
     pub(super) device: usize,
-    /// For each process.
+    /// The time of each process.
     pub(super) limit: Duration,
-    /// For all of them.
+    /// The end of the time of all of them.
     pub(super) end: Instant,
     pub(super) failures: usize,
 }
@@ -78,7 +78,7 @@ impl BatchRunner {
         write_file(&scratch.path().join(JOB), job_json(self.device, open).to_string().as_bytes())?;
         let limit = self.limit.min(self.end.saturating_duration_since(Instant::now()));
         let ending = run_child(scratch.path(), limit)?;
-        let text = fs::read_to_string(scratch.path().join(RESULTS)).unwrap_or_default();
+        let text = read_results(&scratch.path().join(RESULTS))?;
         let mut runs = BTreeMap::new();
         let mut started = None;
         for line in text.lines() {
@@ -106,6 +106,14 @@ fn job_json(device: usize, open: &[&ProbeLaunch]) -> Value {
         .map(|launch| json!({ "name": launch.name, "groups": launch.groups, "group_size": launch.group_size }))
         .collect();
     json!({ "device": device, "launches": launches })
+}
+
+/// The lines that a process has written; none if it ended before.
+fn read_results(path: &Path) -> Result<String, Diagnostic> {
+    if !hotswap_files::reads::is_there(path)? {
+        return Ok(String::new());
+    }
+    Ok(String::from_utf8_lossy(&hotswap_files::read_file(path)?).into_owned())
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {

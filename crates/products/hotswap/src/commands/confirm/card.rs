@@ -13,7 +13,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// The hidden command.
+/// The hidden command that uses the GPU.
 pub(crate) const ASK_HIP: &str = "ask-hip";
 
 pub(super) const OBJECT: &str = "object.hsaco";
@@ -48,7 +48,8 @@ fn devices_json(library: &HipLibrary) -> Value {
 }
 
 fn run_job(library: &HipLibrary, directory: &Path) -> Result<(), Diagnostic> {
-    let job: Value = serde_json::from_slice(&hotswap_files::read_file(&directory.join(JOB))?).unwrap_or_default();
+    let job = hotswap_files::read_file(&directory.join(JOB))?;
+    let job: Value = serde_json::from_slice(&job).unwrap_or_default();
     let object = hotswap_files::read_file(&directory.join(OBJECT))?;
     let path = directory.join(RESULTS);
     let results = OpenOptions::new().append(true).create(true).open(&path);
@@ -117,7 +118,7 @@ fn run_launch(library: &HipLibrary, memory: &CardMemory, probe: &Probe, size: La
     Ok(words)
 }
 
-/// What a process that was started by this command says about the devices.
+/// The answer about the devices of a process that was started as this command.
 pub(super) fn read_devices(output: &str) -> Result<Value, Diagnostic> {
     let answer: Value = serde_json::from_str(output.trim()).unwrap_or_default();
     match (&answer["absent"], answer["reason"].as_str(), answer["devices"].as_array()) {

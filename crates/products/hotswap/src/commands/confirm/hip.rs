@@ -21,9 +21,9 @@ const LIBRARIES: &[&CStr] = &[
 
 type HipStatus = c_int;
 const SUCCESS: HipStatus = 0;
-/// `hipErrorNoDevice`.
+/// The status `hipErrorNoDevice` where there is none.
 const NO_DEVICE: HipStatus = 100;
-/// `hipMemcpyHostToDevice` and `hipMemcpyDeviceToHost`.
+/// The directions `hipMemcpyHostToDevice` and `hipMemcpyDeviceToHost`.
 const TO_DEVICE: c_int = 1;
 const TO_HOST: c_int = 2;
 
@@ -73,7 +73,7 @@ pub(super) struct HipDevice {
     pub(super) target: String,
 }
 
-/// The loaded library.
+/// The loaded library with its functions.
 pub(super) struct HipLibrary {
     handle: *mut c_void,
     set_device: SetDevice,
@@ -156,7 +156,7 @@ impl HipLibrary {
         (status == SUCCESS).then_some(value)
     }
 
-    /// The devices.
+    /// The devices in HIP's order.
     pub(super) fn devices(&self) -> Result<Vec<HipDevice>, String> {
         let mut count = 0;
         // SAFETY: as in `integer`.
