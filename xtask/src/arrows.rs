@@ -41,7 +41,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-file-edit", "hotswap-isa", "hotswap-disassembly",
                   "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-load-model", "hotswap-coverage", "hotswap-stack",
-                  "hotswap-packages", "hotswap-profile-drain"]),
+                  "hotswap-packages", "hotswap-profile-drain", "hotswap-confirm"]),
     // Runs in the programs of users, and does not depend on the tools.
     ("hotswap-profile-drain", &[]),
     // Runs in the programs of users, and relabels what they load as the tools do.
@@ -64,6 +64,9 @@ pub(crate) const ALLOWED: &[Row] = &[
     // Judges what the rewriter makes, and shares nothing with it but decoder, program model and certificate.
     ("hotswap-check", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
                         "hotswap-emulator"]),
+    // Kernels for a GPU that judges the emulator, whose results it has as data: it must not contain it.
+    ("hotswap-confirm", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle", "hotswap-compat",
+                          "hotswap-pipeline", "hotswap-isa"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-device-symbols", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                                  "hotswap-program"]),

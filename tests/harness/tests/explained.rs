@@ -79,6 +79,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("HS0436", "a tree of libraries: crates/products/hotswap, serve"),
     ("HS0437", "outputs of other machines: crates/products/hotswap, serve"),
     ("HS0440", "recursion: crates/retarget/device-link"),
+    ("HS0111", "machines with a GPU: tests/emulated-hip, confirm"),
+    ("HS0459", "a wrong table: tests/emulated-hip, confirm"),
     ("HS0448", "a tree of libraries: tests/dispatch"),
     ("HS0453", "units of different builds: tests/harness, compile_refused"),
     ("HS0454", "a precompiled header of clang's own: driver-wrapper"),

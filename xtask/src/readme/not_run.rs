@@ -27,6 +27,7 @@ const PULL_REQUEST: &str =
     "needs a reader's library, its tests and its history; tests/profile-bench/tests/coverage.rs reports with --diff";
 
 pub(super) const NOT_RUN: &[NotRun] = &[
+    row("docs/guide/confirm.md", "hotswap confirm", "needs a GPU; the page runs it on an emulated one as well"),
     row("docs/guide/device-code.md", "hotswap retarget librocrand", LIBRARY),
     row("docs/guide/device-code.md", "hotswap retarget Kernels.so", LIBRARY),
     row(

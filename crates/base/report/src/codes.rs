@@ -40,6 +40,7 @@ codes! {
     NOT_STARTED = "HS0108", 10, "a program could not be started", "check its path and that it may be executed";
     UNKNOWN_VARIABLE = "HS0109", 10, "an environment variable is not known to HotSwap and has no effect", "see `hotswap-clang --hotswap-help` for the names that have one";
     NO_PROC = "HS0110", 10, "/proc is not mounted, and it is needed here", "mount it (mount -t proc proc /proc): programs find their installation through it, and pass each other files";
+    NO_CARD = "HS0111", 10, "no AMD GPU of this machine can be asked", "install HIP and the kernel driver (amdgpu), be a member of the group that may use /dev/kfd, and unset what the message names";
     // 02: the plan (exit 11)
     PLAN_SYNTAX = "HS0201", 11, "the plan cannot be understood", "write SOURCE=>TARGET[,TARGET…], for example gfx1030=>gfx1031,gfx1032";
     UNKNOWN_TARGET = "HS0202", 11, "a target is not known to HotSwap", "see `hotswap targets` for the known names";
@@ -113,6 +114,7 @@ codes! {
     PROFILE_UNMATCHED = "HS0456", 13, "a profile is not of the code that it is reported with", "name the program or library that it is of, or run the program again after a build";
     PROFILE_STALE = "HS0457", 13, "functions have changed since their profile was written", "build and run again with the same sources";
     TOO_FAR = "HS0458", 13, "the fat binary may be too large for the program that it is linked into", "compress it: --offload-compress";
+    NOT_CONFIRMED = "HS0459", 13, "the GPU does not confirm all that HotSwap claims", "paste the report into an issue (docs/evidence/confirmed.md says how): it has what is needed and no personal data";
     UNCHANGED = "HS0470", 17, "nothing was to be changed", "say --allow-unchanged where that is as good as a change (exit code 0)";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";

@@ -3,8 +3,8 @@
 use crate::allocator;
 use crate::args::{Look, OutputOptions};
 use crate::commands::{
-    addr2func, bind, bundle, change, check, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
-    manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, uses, verify,
+    addr2func, bind, bundle, change, check, compat, confirm, diff, disasm, doctor, exec, extract, generate, inspect,
+    lint, list, manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, uses, verify,
 };
 use crate::outcome::CommandOutcome;
 use crate::standard_output::CheckedOutput;
@@ -68,6 +68,12 @@ pub(crate) enum CliCommand {
     AskComgr {
         /// The library; without it the one that HIP loads
         library: Option<PathBuf>,
+    },
+    /// Have HIP say which GPUs there are, or run kernels on one; for HotSwap itself
+    #[command(hide = true)]
+    AskHip {
+        /// The directory with the kernels
+        directory: Option<PathBuf>,
     },
     /// List the files that a compile through HotSwap reads besides its sources
     #[command(after_help = exit_codes::exit_help())]
@@ -133,6 +139,9 @@ pub(crate) enum CliCommand {
     /// Compare two code objects by executing both on generated states, such as a rewritten one and its original
     #[command(after_help = exit_codes::exit_help())]
     Check(check::CheckArguments),
+    /// Run small programs on this machine's GPU that confirm or contradict what HotSwap claims; the report is to be pasted into an issue
+    #[command(after_help = exit_codes::exit_help())]
+    Confirm(confirm::ConfirmArguments),
     /// Judge code objects by the rules of their targets: instructions, distances, waits, modes, registers
     #[command(after_help = exit_codes::exit_help())]
     Lint(lint::LintArguments),
@@ -228,6 +237,7 @@ impl CliCommand {
             Self::AskComgr { library } => {
                 Ok(CommandOutcome { text: comgr::ask_loaded_comgr(library.as_deref()), ..CommandOutcome::default() })
             }
+            Self::AskHip { directory } => confirm::card::ask_hip(directory.as_deref()).map(CommandOutcome::from),
             Self::Toolchain(arguments) => toolchain::run(&arguments),
             Self::Explain { name } => tables::explain(name.as_deref()),
             Self::Targets(arguments) => tables::targets(&arguments),
@@ -247,6 +257,7 @@ impl CliCommand {
             Self::Decompress(arguments) => change::decompress(&arguments),
             Self::Verify(arguments) => verify::run(&arguments),
             Self::Check(arguments) => check::run(&arguments),
+            Self::Confirm(arguments) => confirm::run(&arguments),
             Self::Lint(arguments) => lint::run(&arguments),
             Self::Profile(command) => command.run(),
             Self::Retarget(arguments) => retarget::run(&arguments),

@@ -8,6 +8,7 @@ pub(crate) mod bundle;
 pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod compat;
+pub(crate) mod confirm;
 pub(crate) mod diff;
 pub(crate) mod disasm;
 pub(crate) mod doctor;
