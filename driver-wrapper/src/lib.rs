@@ -21,6 +21,7 @@ pub mod coalesce;
 pub mod command;
 pub mod command_parts;
 pub mod compile_refused;
+mod compiler_run;
 pub mod config;
 pub mod counters_lost;
 pub mod dependencies;
@@ -63,10 +64,10 @@ use answers::Consequences;
 use clang_config::ConfigFiles;
 use command::ClangCommand;
 use command_parts::CommandParts;
-use compile_refused::Attempts;
+use compiler_run::{CompilerRun, complete_output, end};
 use dependencies::DependencyOutput;
 use emission_witness::EmissionWitness;
-use exec::{LaunchCommand, become_clang, run_clang};
+use exec::{LaunchCommand, become_clang};
 use explain::CommandExplanation;
 use find::{Clang, ToolSearch};
 use flags::Phase;
@@ -77,7 +78,7 @@ use identity::ToolchainFiles;
 use judge::{CommandDecision, CommandJudgement, Explain, HelpFormat, PlanReference, Query, WithPlan};
 use options::{OptionId, OptionValues, OwnOption, PlanSource};
 use question::DerivationQuery;
-use source_text::{IncludedFiles, NameProof, Preprocessor, TextFingerprints};
+use source_text::{NameProof, Preprocessor, TextFingerprints};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::env;
@@ -166,6 +167,20 @@ fn answer(query: Query) -> String {
     }
 }
 
+/// Warnings, each shown once.
+struct NewWarnings<'w> {
+    warn: &'w dyn Fn(&str),
+    shown: RefCell<BTreeSet<String>>,
+}
+
+impl NewWarnings<'_> {
+    fn show(&self, text: &str) {
+        if self.shown.borrow_mut().insert(text.to_owned()) {
+            (self.warn)(text);
+        }
+    }
+}
+
 /// One invocation of this program.
 struct DriverInvocation {
     cxx: bool,
@@ -201,16 +216,11 @@ impl DriverInvocation {
     ) -> Result<RemainingWork, Diagnostic> {
         let clang = self.find_clang(settings)?;
         self.refuse_hidden_plan(judgement, &clang)?;
-        let shown = RefCell::new(BTreeSet::new());
-        let warn_once = |text: &str| {
-            if shown.borrow_mut().insert(text.to_owned()) {
-                warn(text);
-            }
-        };
+        let warnings = NewWarnings { warn, shown: RefCell::default() };
         // Attempts under the policy `compile`, and links of units, ask again by themselves.
         let asks_again = compile_refused::concerns(judgement) || judgement.command.links_relocatable();
         let proof = if asks_again { NameProof::Modules } else { NameProof::Values };
-        self.finish_with_proof(judgement, settings, &clang, proof, &warn_once)
+        self.finish_with_proof(judgement, settings, &clang, proof, &|text| warnings.show(text))
     }
 
     fn finish_with_proof(
@@ -245,20 +255,8 @@ impl DriverInvocation {
         match judgement.explain {
             Some(Explain::Json) => return Ok(RemainingWork { text: explanation.json() }),
             Some(Explain::Text) => return Ok(RemainingWork { text: explanation.text() }),
-            None => {}
+            None => self.show_warnings(&explanation, parts.has_plan && !dry, warn),
         }
-        if !dry && (parts.has_plan || judgement.profile.is_some()) {
-            store::warn_of_refused_cache(warn);
-        }
-        if judgement.command.dry_run && !launch.env.is_empty() {
-            // The warnings are in it.
-            explanation.text().lines().for_each(warn);
-        } else {
-            judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
-        }
-        // Compiler caches read what the preprocessor says.
-        let host_options = self.host_options.iter().filter(|_| judgement.command.phase > Phase::Preprocess);
-        judgement.notes.iter().chain(host_options).for_each(|note| warn(note));
         if let CommandDecision::Preprocess(plan) = &judgement.decision
             && !dry
         {
@@ -282,18 +280,18 @@ impl DriverInvocation {
         if !run.may_repeat(&parts) && dependencies.is_none() && !is_completed {
             return Err(become_clang(&parts.launch(&asked)));
         }
-        let mut code = match warm.in_use() {
+        let code = match warm.in_use() {
             Some(used) => self.run_warm(judgement, used, &launch, &|| run.run(&cold_parts))?,
             None => run.run(&parts)?,
         };
-        if code != 0
-            && !compile_refused::reads_standard_input(&judgement.command)
-            && let Some(deleted) = parts.deleted_file()?
-        {
-            let deleted = deleted.display();
-            warn(&format!("note: {deleted} was deleted while clang ran, whose link reads it; clang runs again"));
-            code = run.run(&self.parts(judgement, clang, settings, dry, &|_| {})?)?;
-        }
+        let code = match run.deleted_file(&parts, code)? {
+            Some(deleted) => {
+                let deleted = deleted.display();
+                warn(&format!("note: {deleted} was deleted while clang ran, whose link reads it; clang runs again"));
+                run.run(&self.parts(judgement, clang, settings, dry, &|_| {})?)?
+            }
+            None => code,
+        };
         if let Some(witness) = witness.filter(|witness| code == 0 && !witness.saw_no_function()) {
             witness.note_emission();
             drop(witness);
@@ -301,6 +299,24 @@ impl DriverInvocation {
         }
         complete_output(judgement, code)?;
         end(code, dependencies.as_ref(), &files)
+    }
+
+    /// Shows the warnings and notes that come before clang runs.
+    fn show_warnings(&self, explanation: &CommandExplanation<'_>, uses_cache: bool, warn: &dyn Fn(&str)) {
+        let judgement = explanation.judgement;
+        if uses_cache || judgement.profile.is_some() {
+            store::warn_of_refused_cache(warn);
+        }
+        if judgement.command.dry_run && !explanation.launch.env.is_empty() {
+            // The warnings are in it.
+            explanation.text().lines().for_each(warn);
+        } else {
+            let warnings = judgement.warnings.iter().chain(&explanation.asked.warnings);
+            warnings.for_each(|warning| warn(&warning.to_string()));
+        }
+        // Compiler caches read what the preprocessor says.
+        let host_options = self.host_options.iter().filter(|_| judgement.command.phase > Phase::Preprocess);
+        judgement.notes.iter().chain(host_options).for_each(|note| warn(note));
     }
 
     /// The precompiled headers that clang's command may use.
@@ -520,59 +536,6 @@ fn joined_path_option(word: &OsString) -> Option<OsString> {
     let text = word.to_str()?;
     let flag = ["--rocm-path=", "--rocm-device-lib-path=", "--hip-device-lib-path=", "-resource-dir="];
     flag.iter().find_map(|flag| text.strip_prefix(flag)).map(OsString::from)
-}
-
-/// Clang as a child, once for each state of the cache directory.
-struct CompilerRun<'r> {
-    judgement: &'r CommandJudgement,
-    asked: &'r Consequences,
-    used: Option<&'r profile_use::ProfileUse>,
-    /// The consequences of further findings.
-    ask: &'r dyn Fn(&TextFindings) -> Result<Consequences, Diagnostic>,
-    warn: &'r dyn Fn(&str),
-}
-
-impl CompilerRun<'_> {
-    /// Whether it is known only afterwards that clang has to run once more, or what is to be said about its run.
-    fn may_repeat(&self, parts: &CommandParts) -> bool {
-        let is_link = !parts.cached_files.is_empty() && !compile_refused::reads_standard_input(&self.judgement.command);
-        compile_refused::concerns(self.judgement) || self.used.is_some() || is_link
-    }
-
-    /// The exit code of clang, or of the last attempt.
-    fn run(&self, parts: &CommandParts) -> Result<i32, Diagnostic> {
-        if compile_refused::concerns(self.judgement) {
-            let attempts = Attempts { parts, ask: self.ask, used: self.used, warn: self.warn };
-            return attempts.run(self.asked.clone());
-        }
-        let launch = parts.launch(self.asked);
-        match self.used {
-            Some(used) => used.run(launch, run_clang, self.warn),
-            None => run_clang(&launch),
-        }
-    }
-}
-
-/// Units get their marks, and links are compared with their units.
-fn complete_output(judgement: &CommandJudgement, code: i32) -> Result<(), Diagnostic> {
-    let CommandDecision::WithPlan(plan) = &judgement.decision else { return Ok(()) };
-    if code == 0 && unit_plans::concerns(judgement) {
-        unit_plans::mark_outputs(&judgement.command, plan)?;
-    } else if code == 0 && lost_kernels::concerns(judgement) {
-        lost_kernels::check(&judgement.command, plan)?;
-    }
-    Ok(())
-}
-
-/// Ends this process as clang ended, with dependencies on all files that its sources read.
-///
-/// # Errors
-/// Those of the dependency file.
-fn end(code: i32, dependencies: Option<&DependencyOutput>, files: &IncludedFiles) -> Result<RemainingWork, Diagnostic> {
-    if let Some(output) = dependencies.filter(|_| code == 0) {
-        output.complete_file(files)?;
-    }
-    process::exit(code)
 }
 
 /// The driver mode that is added to clang's arguments.

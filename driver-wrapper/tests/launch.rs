@@ -15,11 +15,11 @@ use tempfile::TempDir;
 const REPORT: &str =
     "printf '%s\\n' \"$@\"; echo \"CP=${COMPILER_PATH-unset}\"; echo \"T=${HOTSWAP_PLAN_TOKEN-unset}\"";
 
-struct Bench {
+struct WrapperPrefix {
     dir: TempDir,
 }
 
-impl Bench {
+impl WrapperPrefix {
     /// A prefix with the wrapper under both names, and a compiler that runs `script`.
     fn new(script: &str) -> Self {
         let bench = Self { dir: tempfile::tempdir().unwrap() };
@@ -73,7 +73,7 @@ fn err(output: &Output) -> String {
 
 #[test]
 fn words_reach_the_compiler_as_they_are() {
-    let bench = Bench::new(REPORT);
+    let bench = WrapperPrefix::new(REPORT);
     fs::write(bench.at("run/rsp"), "-c 'a b.cpp'").unwrap();
     let words = ["-c", "a b.cpp", "", "@rsp", "@absent", "-D'x'", "--", "-", "-Wl,--x", "ü"];
     let output = bench.command(words).env("COMPILER_PATH", "/x").output().unwrap();
@@ -87,16 +87,16 @@ fn words_reach_the_compiler_as_they_are() {
 #[test]
 fn exit_codes_and_signals_are_the_compilers() {
     for code in [0, 1, 42, 254] {
-        let bench = Bench::new(&format!("exit {code}"));
+        let bench = WrapperPrefix::new(&format!("exit {code}"));
         assert_eq!(bench.command(["-c", "a.c"]).status().unwrap().code(), Some(code));
     }
-    let bench = Bench::new("kill -SEGV $$");
+    let bench = WrapperPrefix::new("kill -SEGV $$");
     assert_eq!(bench.command(["-c", "a.c"]).status().unwrap().signal(), Some(11));
 }
 
 #[test]
 fn a_signal_to_the_wrapper_reaches_the_compiler() {
-    let bench = Bench::new("echo started; exec sleep 60");
+    let bench = WrapperPrefix::new("echo started; exec sleep 60");
     let mut child = bench.command(["-c", "a.c"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = [0; 8];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
@@ -106,7 +106,7 @@ fn a_signal_to_the_wrapper_reaches_the_compiler() {
 
 #[test]
 fn standard_input_and_open_descriptors_stay() {
-    let bench = Bench::new("cat; cat <&7");
+    let bench = WrapperPrefix::new("cat; cat <&7");
     let mut shell = Command::new("sh");
     shell.arg("-c").arg("exec \"$0\" -x c - 7<jobs").arg(bench.at("P/bin/hotswap-clang++"));
     fs::write(bench.at("run/jobs"), "token").unwrap();
@@ -118,7 +118,7 @@ fn standard_input_and_open_descriptors_stay() {
 
 #[test]
 fn long_command_lines_pass() {
-    let bench = Bench::new("echo $#");
+    let bench = WrapperPrefix::new("echo $#");
     let words: Vec<String> = (0..20_000).map(|n| format!("-Isome/rather/deep/directory/number/{n}")).collect();
     assert!(words.iter().map(String::len).sum::<usize>() > 4 * 128 * 1024);
     assert_eq!(out(&bench.command(&words).output().unwrap()), "20000\n");
@@ -126,7 +126,7 @@ fn long_command_lines_pass() {
 
 #[test]
 fn words_that_no_longer_fit_go_through_a_file_in_memory() {
-    let bench = Bench::new("echo $#; case $1 in @*) tail -n 1 \"${1#@}\";; esac");
+    let bench = WrapperPrefix::new("echo $#; case $1 in @*) tail -n 1 \"${1#@}\";; esac");
     let pairs = "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031 --offload-arch=gfx1030 -c a.hip";
     let start: Vec<String> = pairs.split(' ').map(str::to_owned).collect();
     let (mut few, mut many) = (0_usize, 8 << 20);
@@ -146,7 +146,7 @@ fn words_that_no_longer_fit_go_through_a_file_in_memory() {
 
 #[test]
 fn a_plan_is_handed_on_in_words_and_environment() {
-    let bench = Bench::new(REPORT);
+    let bench = WrapperPrefix::new(REPORT);
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--offload-arch=gfx1030", "a.hip"];
     // This clang cannot preprocess a source.
     let output = bench.command(words).env("COMPILER_PATH", "/x").env("HOTSWAP_NAMES", "derive").output().unwrap();
@@ -172,7 +172,7 @@ const LINK_WITH_PLAN: [&str; 4] = ["-Xoffload-linker", "--hotswap-retarget=gfx10
 /// The directories in which the host linker searches are in a variable, after those of the user.
 #[test]
 fn the_manifest_is_found_by_the_library_path() {
-    let bench = Bench::new("echo \"$LIBRARY_PATH\"");
+    let bench = WrapperPrefix::new("echo \"$LIBRARY_PATH\"");
     let own = ["home/.cache/hotswap/manifests/elf-x86_64", "P/lib/hotswap"];
     let own = own.map(|name| bench.at(name).display().to_string()).join(":");
     for (old, expected) in [(None, own.clone()), (Some(""), own.clone()), (Some("/x:"), format!("/x::{own}"))] {
@@ -181,7 +181,7 @@ fn the_manifest_is_found_by_the_library_path() {
         assert_eq!(out(&command.output().unwrap()).trim_end(), expected);
     }
     // A cross link takes paths: clang does not pass the variable on.
-    let bench = Bench::new("printf '%s\\n' \"$@\" \"L=$LIBRARY_PATH\"");
+    let bench = WrapperPrefix::new("printf '%s\\n' \"$@\" \"L=$LIBRARY_PATH\"");
     let cross = ["--target=aarch64-linux-gnu"].into_iter().chain(LINK_WITH_PLAN);
     let text = out(&bench.command(cross).env_remove("LIBRARY_PATH").output().unwrap());
     assert!(text.contains("/elf-aarch64/") && text.ends_with("L=\n"), "{text}");
@@ -190,7 +190,7 @@ fn the_manifest_is_found_by_the_library_path() {
 /// No argument has a path of the user's, whatever these paths are: clang hashes the arguments into the program.
 #[test]
 fn the_words_of_a_link_have_no_path_of_the_user() {
-    let bench = Bench::new("printf '%s\\n' \"$@\"; echo \"L=$LIBRARY_PATH\" >&2");
+    let bench = WrapperPrefix::new("printf '%s\\n' \"$@\"; echo \"L=$LIBRARY_PATH\" >&2");
     for directory in ["home:1", "T:1", "home:1/.cache"] {
         fs::create_dir(bench.at(directory)).unwrap();
     }
@@ -215,7 +215,7 @@ fn the_words_of_a_link_have_no_path_of_the_user() {
 /// A full disk of the cache costs nothing but the next directory.
 #[test]
 fn a_manifest_that_cannot_be_written_is_put_elsewhere() {
-    let bench = Bench::new("echo \"$LIBRARY_PATH\"");
+    let bench = WrapperPrefix::new("echo \"$LIBRARY_PATH\"");
     fs::create_dir(bench.at("tmp")).unwrap();
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
     let cache = bench.at("home/.cache/hotswap/manifests");
@@ -239,7 +239,7 @@ fn a_manifest_that_is_deleted_during_the_link_is_made_again() {
         // Deleted in each run: the second one's code is the end.
         ("rm -r ../home/.cache", 1, 2),
     ] {
-        let bench = Bench::new(&script(removal));
+        let bench = WrapperPrefix::new(&script(removal));
         fs::create_dir(bench.at("run/D")).unwrap();
         let output = bench.command(LINK_WITH_PLAN).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{removal}: {}", err(&output));
@@ -251,7 +251,8 @@ fn a_manifest_that_is_deleted_during_the_link_is_made_again() {
 
 #[test]
 fn switched_off_the_words_are_those_without_ours_also_in_response_files() {
-    let bench = Bench::new("for w; do case $w in @*) echo listed; cat \"${w#@}\";; *) echo \"$w\";; esac; done");
+    let bench =
+        WrapperPrefix::new("for w; do case $w in @*) echo listed; cat \"${w#@}\";; *) echo \"$w\";; esac; done");
     fs::write(bench.at("run/ours"), "--offload-arch=gfx1030 -Xoffload-linker --hotswap-plan=00 'a b.hip'").unwrap();
     fs::write(bench.at("run/others"), "-O2\n").unwrap();
     let words = ["--start-no-unused-arguments", "-Xoffload-linker", "--hotswap-plan=00", "--end-no-unused-arguments"];
@@ -262,7 +263,7 @@ fn switched_off_the_words_are_those_without_ours_also_in_response_files() {
 
 #[test]
 fn a_cache_directory_that_cannot_be_written_is_replaced_by_a_private_one() {
-    let bench = Bench::new("echo \"$LIBRARY_PATH\"");
+    let bench = WrapperPrefix::new("echo \"$LIBRARY_PATH\"");
     fs::write(bench.at("file"), "").unwrap();
     fs::create_dir(bench.at("tmp")).unwrap();
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
@@ -286,7 +287,7 @@ fn a_cache_directory_that_cannot_be_written_is_replaced_by_a_private_one() {
 
 #[test]
 fn a_misspelt_variable_is_named_where_a_plan_could_have_been_meant() {
-    let bench = Bench::new("exit 0");
+    let bench = WrapperPrefix::new("exit 0");
     let said = |words: &[&str], setting: (&str, &str)| {
         err(&bench
             .command(words)
@@ -314,7 +315,7 @@ fn a_misspelt_variable_is_named_where_a_plan_could_have_been_meant() {
 
 #[test]
 fn a_compiler_that_is_no_clang_is_named_as_such() {
-    let bench = Bench::new(REPORT);
+    let bench = WrapperPrefix::new(REPORT);
     // GNU's compiler answers the same question, and has no lld beside it.
     bench.program(
         "bin/g++-x",
@@ -335,7 +336,7 @@ const LINK: [&str; 4] = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx103
 
 #[test]
 fn a_refused_cache_is_told_once_for_each_reason() {
-    let bench = Bench::new("exit 0");
+    let bench = WrapperPrefix::new("exit 0");
     for directory in ["cache", "cache/hotswap", "tmp"] {
         fs::create_dir(bench.at(directory)).unwrap();
     }
@@ -369,7 +370,7 @@ const ASKED: &str = "case $1 in -print-prog-name=*) echo \"$HERE/good/lld\";; -d
 #[test]
 fn what_another_user_put_into_the_cache_starts_nothing() {
     const NOBODY: u32 = 65534;
-    let bench = Bench::new(ASKED);
+    let bench = WrapperPrefix::new(ASKED);
     fs::remove_file(bench.at("real dir/lld")).unwrap();
     for directory in ["good", "evil", "cache", "tmp"] {
         fs::create_dir(bench.at(directory)).unwrap();
@@ -413,7 +414,7 @@ fn without_clone3(command: &mut Command) {
 
 #[test]
 fn without_threads_and_children_the_source_is_unread_and_nothing_panics() {
-    let bench = Bench::new(REPORT);
+    let bench = WrapperPrefix::new(REPORT);
     fs::write(bench.at("run/a.hip"), "").unwrap();
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--offload-arch=gfx1030", "-c", "a.hip"];
     for (names, code) in [("derive", 0), ("error", 14), ("compile", 14)] {
@@ -434,7 +435,7 @@ const PREPROCESSOR: &str = "for w; do case $w in --offload-arch=*) id=${w#*=};; 
 /// A thread whose stack finds no memory cannot be created; children can.
 #[test]
 fn without_threads_the_source_is_asked_all_the_same() {
-    let bench = Bench::new(PREPROCESSOR);
+    let bench = WrapperPrefix::new(PREPROCESSOR);
     fs::write(bench.at("run/a.hip"), "").unwrap();
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--offload-arch=gfx1030"];
     for stack in ["2000000", "1125899906842624"] {
@@ -451,7 +452,7 @@ fn without_threads_the_source_is_asked_all_the_same() {
 
 #[test]
 fn a_full_standard_error_fails_no_build() {
-    let bench = Bench::new("exit 3");
+    let bench = WrapperPrefix::new("exit 3");
     let full = || fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = bench.command(["-c", "a.c"]);
     assert_eq!(command.env("HOTSWAP_VERBOSE", "1").stderr(full()).status().unwrap().code(), Some(3));
@@ -461,8 +462,9 @@ fn a_full_standard_error_fails_no_build() {
 
 #[test]
 fn commands_of_one_build_share_a_manifest_at_the_same_time() {
-    let bench =
-        Bench::new("for w; do case $w in *.manifest.o) [ -s \"${LIBRARY_PATH%%:*}/${w#-l:}\" ] || exit 1;; esac; done");
+    let bench = WrapperPrefix::new(
+        "for w; do case $w in *.manifest.o) [ -s \"${LIBRARY_PATH%%:*}/${w#-l:}\" ] || exit 1;; esac; done",
+    );
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
     for _ in 0..5 {
         let children: Vec<_> = (0..12).map(|_| bench.command(words).spawn().unwrap()).collect();
@@ -477,7 +479,7 @@ fn commands_of_one_build_share_a_manifest_at_the_same_time() {
 
 #[test]
 fn errors_are_one_line_with_a_code_and_its_exit_code() {
-    let bench = Bench::new(REPORT);
+    let bench = WrapperPrefix::new(REPORT);
     let retarget = |value: &str| vec!["-Xoffload-linker".to_owned(), format!("--hotswap-retarget={value}")];
     let hip = |mut words: Vec<String>| {
         words.extend(["--offload-arch=gfx1030", "-c", "a.hip"].map(str::to_owned));
@@ -505,7 +507,7 @@ fn errors_are_one_line_with_a_code_and_its_exit_code() {
 fn a_plan_without_the_installation_is_told() {
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
     for part in ["P/libexec/hotswap/lld", "P/lib/hotswap/libhotswap_registry.a"] {
-        let bench = Bench::new(REPORT);
+        let bench = WrapperPrefix::new(REPORT);
         fs::remove_file(bench.at(part)).unwrap();
         let output = bench.command(words).output().unwrap();
         assert!(err(&output).contains("[HS0105]"), "{}", err(&output));
@@ -516,7 +518,7 @@ fn a_plan_without_the_installation_is_told() {
 
 #[test]
 fn a_loop_through_a_script_ends() {
-    let bench = Bench::new("exit 0");
+    let bench = WrapperPrefix::new("exit 0");
     let wrapper = bench.at("P/bin/hotswap-clang++");
     for script in [format!("exec {} \"$@\"", wrapper.display()), format!("{} \"$@\"", wrapper.display())] {
         bench.program("real dir/clang++", &script);
@@ -528,7 +530,7 @@ fn a_loop_through_a_script_ends() {
 
 #[test]
 fn the_wrapper_skips_itself_on_the_path() {
-    let bench = Bench::new("echo real");
+    let bench = WrapperPrefix::new("echo real");
     symlink(bench.at("P/bin/hotswap-clang"), bench.at("run/clang++")).unwrap();
     let path = format!("{}:{}:/usr/bin:/bin", bench.at("run").display(), bench.at("real dir").display());
     let mut command = without_rocm(&bench.at("run/clang++"));
@@ -551,7 +553,7 @@ fn without_rocm(program: &Path) -> Command {
 
 #[test]
 fn the_user_file_wins_over_the_prefix_file() {
-    let bench = Bench::new("echo real");
+    let bench = WrapperPrefix::new("echo real");
     for (file, clang) in [("home/.config/hotswap", "user"), ("P/etc/hotswap", "prefix")] {
         bench.program(&format!("run/clang++-{clang}"), &format!("echo {clang}"));
         fs::create_dir_all(bench.at(file)).unwrap();
@@ -566,7 +568,7 @@ fn the_user_file_wins_over_the_prefix_file() {
 
 #[test]
 fn explain_names_each_settings_origin_and_runs_nothing() {
-    let bench = Bench::new("echo ran");
+    let bench = WrapperPrefix::new("echo ran");
     let words = ["--hotswap-explain=json", "--offload-arch=gfx1030", "a.hip"];
     let mut command = bench.command(words);
     command.env("HOTSWAP_RETARGET", "gfx1030=>gfx1031");
@@ -582,7 +584,7 @@ fn explain_names_each_settings_origin_and_runs_nothing() {
 
 #[test]
 fn verbose_prints_the_line_that_a_shell_can_run() {
-    let bench = Bench::new("printf '%s|' \"$@\"");
+    let bench = WrapperPrefix::new("printf '%s|' \"$@\"");
     let output = bench.command(["-c", "a b.c", "$x"]).env("HOTSWAP_VERBOSE", "1").output().unwrap();
     let line = err(&output);
     let line = line.strip_prefix("hotswap-clang: run: ").unwrap();

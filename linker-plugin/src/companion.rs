@@ -226,8 +226,7 @@ impl ExtraLink<'_> {
         relocated: Option<LinkAttempt>,
     ) -> Result<CompanionData, Diagnostic> {
         let mut companion = CompanionData::default();
-        let made = &output.bytes;
-        let object = CodeObject::parse(made).map_err(|error| error.in_file(output.path))?;
+        let object = CodeObject::parse(&output.bytes).map_err(|error| error.in_file(output.path))?;
         let own = object.target_id();
         let Some(ChangedPair { target: processor, .. }) = wanted.iter().find(|pair| pair.source == own.processor)
         else {
@@ -235,17 +234,18 @@ impl ExtraLink<'_> {
         };
         let target = TargetId { processor, ..own };
         if let Some(tried) = recompiled {
-            companion.take("recompiled", tried.and_then(|one| accept_stand_in(one, made, &target)));
+            companion.take("recompiled", tried.and_then(|one| accept_stand_in(one, &object, &target)));
         }
         if let Some(tried) = relocated.filter(|_| companion.bytes.is_none()) {
-            companion.take("relocations", tried.and_then(|one| accept_same_code(one, made)));
+            companion.take("relocations", tried.and_then(|one| accept_same_code(one, &object)));
             return Ok(companion);
         }
         // The output of LTO may link differently from its bitcode where archives are involved; then LTO runs again.
         let ways = [Some(Lto::Saved).filter(|_| saved), Some(Lto::Again)];
         for lto in ways.into_iter().flatten() {
             if companion.bytes.is_none() {
-                companion.take("relocations", self.with_relocations(lto).and_then(|one| accept_same_code(one, made)));
+                companion
+                    .take("relocations", self.with_relocations(lto).and_then(|one| accept_same_code(one, &object)));
             }
         }
         Ok(companion)
@@ -369,11 +369,11 @@ impl ExtraLink<'_> {
     }
 }
 
-fn accept_stand_in(bytes: Vec<u8>, made: &hotswap_files::InputFile, target: &TargetId) -> Result<Vec<u8>, String> {
+fn accept_stand_in(bytes: Vec<u8>, made: &CodeObject<'_>, target: &TargetId) -> Result<Vec<u8>, String> {
     may_stand_for(made, &bytes, target).map(|()| bytes)
 }
 
-fn accept_same_code(bytes: Vec<u8>, made: &hotswap_files::InputFile) -> Result<Vec<u8>, String> {
+fn accept_same_code(bytes: Vec<u8>, made: &CodeObject<'_>) -> Result<Vec<u8>, String> {
     is_same_code(made, &bytes).map(|()| bytes)
 }
 

@@ -30,7 +30,12 @@ fn findings(refused: &[TargetRefusal]) -> TextFindings {
     let mut findings = TextFindings::default();
     for TargetRefusal { target, why } in refused {
         let evidence = Some(why.what.clone());
-        findings.push(TextFinding { target: target.clone(), status: SourceText::Refused, source: None, evidence });
+        findings.push(TextFinding {
+            target: target.name.to_owned(),
+            status: SourceText::Refused,
+            source: None,
+            evidence,
+        });
     }
     findings
 }

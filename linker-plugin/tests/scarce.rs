@@ -22,11 +22,11 @@ exec cp \"$CODE\" \"$out\"
 ";
 
 /// A device link of an object for gfx1250, whose code must change for the plan's target: two links at once.
-struct Bench {
+struct DeviceLink {
     dir: TempDir,
 }
 
-impl Bench {
+impl DeviceLink {
     fn new() -> Self {
         let bench = Self { dir: TempDir::new().unwrap() };
         for name in ["shim", "real", "tmp", "run"] {
@@ -111,7 +111,7 @@ fn filter(command: &mut Command) {
 
 #[test]
 fn without_threads_the_same_is_linked() {
-    let bench = Bench::new();
+    let bench = DeviceLink::new();
     let expected = bench.expected();
     let run = bench.at("run");
     let mut command = bench.link(&run);
@@ -122,7 +122,7 @@ fn without_threads_the_same_is_linked() {
 /// Without the thread that forwards signals they end the interposer, and its end that of the tool.
 #[test]
 fn without_threads_a_signal_still_ends_the_link() {
-    let bench = Bench::new();
+    let bench = DeviceLink::new();
     let run = bench.at("run");
     fs::write(bench.at("real/lld"), "#!/bin/sh\necho $$ >new; mv new pid; exec sleep 60\n").unwrap();
     let mut command = bench.link(&run);
@@ -142,7 +142,7 @@ fn without_threads_a_signal_still_ends_the_link() {
 
 #[test]
 fn what_a_killed_interposer_left_is_gone_after_the_next() {
-    let bench = Bench::new();
+    let bench = DeviceLink::new();
     let run = bench.at("run");
     let linker = fs::read_to_string(bench.at("real/lld")).unwrap();
     fs::write(bench.at("real/lld"), "#!/bin/sh\n: >started\nexec sleep 60\n").unwrap();
@@ -163,7 +163,7 @@ fn what_a_killed_interposer_left_is_gone_after_the_next() {
 
 #[test]
 fn a_full_standard_error_fails_no_link() {
-    let bench = Bench::new();
+    let bench = DeviceLink::new();
     let expected = bench.expected();
     let run = bench.at("run");
     let full = || File::options().write(true).open("/dev/full").unwrap();
@@ -179,7 +179,7 @@ fn a_full_standard_error_fails_no_link() {
 
 #[test]
 fn a_working_directory_with_too_long_a_path_serves() {
-    let bench = Bench::new();
+    let bench = DeviceLink::new();
     let expected = bench.expected();
     let mut deep = File::open(bench.dir.path()).unwrap();
     let inside = |directory: &File| PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));

@@ -29,13 +29,14 @@ pub(crate) const ALLOWED: &[Row] = &[
     // The containers of a file changed and the file written, for the commands and for served trees.
     ("hotswap-file-edit", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                             "hotswap-compat", "hotswap-load-model", "hotswap-pipeline"]),
-    // Raw profiles and the report of coverage: bytes and text in, text out.
-    ("hotswap-coverage", &["hotswap-report", "hotswap-targets", "hotswap-profile-drain"]),
+    // Raw profiles, LLVM's tools that read them, and the report of coverage.
+    ("hotswap-coverage", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-bundle", "hotswap-profile-drain"]),
     // Wheels, tar archives and Debian packages; their files are changed by a function that the command passes in.
     ("hotswap-packages", &["hotswap-report", "hotswap-files"]),
     // Whole trees of libraries.
     ("hotswap-stack", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                        "hotswap-bundle", "hotswap-compat", "hotswap-load-model", "hotswap-pipeline", "hotswap-file-edit"]),
+                        "hotswap-bundle", "hotswap-compat", "hotswap-load-model", "hotswap-pipeline", "hotswap-file-edit",
+                        "hotswap-packages"]),
     // Text and JSON of instructions.
     ("hotswap-disassembly", &["hotswap-report", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",

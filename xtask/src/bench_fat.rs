@@ -45,7 +45,7 @@ pub(crate) struct Run {
 
 type Contestant<'a> = (&'a str, Box<dyn Fn() -> Command + 'a>);
 
-struct Bench {
+struct FatBench {
     session: Session,
     hotswap: PathBuf,
     directory: PathBuf,
@@ -61,7 +61,7 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     remove::delete(&directory)?;
     fs::create_dir_all(&directory).during("create", &directory)?;
     let mut bench =
-        Bench { session, hotswap: prefix.join("bin/hotswap"), directory, rounds: rounds.unwrap_or(5), failed: 0 };
+        FatBench { session, hotswap: prefix.join("bin/hotswap"), directory, rounds: rounds.unwrap_or(5), failed: 0 };
     let (ggml, rocrand) = (library(&GGML)?, library(&ROCRAND)?);
     bench.list(&ggml)?;
     bench.whole(&ggml)?;
@@ -75,7 +75,7 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     if bench.failed == 0 { Ok(()) } else { fail(format!("{} limits do not hold", bench.failed)) }
 }
 
-impl Bench {
+impl FatBench {
     fn hotswap(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.hotswap);
         command.args(words).arg("--allow-unchanged").current_dir(&self.directory);
@@ -297,7 +297,7 @@ fn file_size_megabytes(name: &str, directory: &Path) -> Result<f64, std::io::Err
 
 fn run_retarget_command(
     to: &[&str],
-    bench: &Bench,
+    bench: &FatBench,
     path: &str,
     common: &[&str; 5],
 ) -> Result<String, crate::outcome::Failure> {
@@ -308,7 +308,7 @@ fn percent_size_increase(now: f64, before: Option<f64>) -> f64 {
     before.map_or(0.0, |before| (now / before - 1.0) * 100.0)
 }
 
-impl Bench {
+impl FatBench {
     /// Megabytes of the fat binaries of a file.
     fn device_bytes(&self, name: &str) -> Outcome<f64> {
         // The first line ends with `BYTES bytes in PACKED`, without the last two tokens where nothing is packed.

@@ -53,7 +53,7 @@ const FORMS: [(&str, usize, usize); 5] = [
 /// The unit without sites and calls: the bytes alone show that nothing is to be done.
 const NO_CALLS: usize = 2;
 
-struct Bench {
+struct RewriteBench {
     hotswap: PathBuf,
     directory: PathBuf,
     rounds: usize,
@@ -78,7 +78,8 @@ pub(crate) fn main(rounds: Option<usize>, against: Option<PathBuf>) -> Outcome {
     let directory = work.join("bench-rewrite");
     remove::delete(&directory)?;
     fs::create_dir_all(&directory).during("create", &directory)?;
-    let mut bench = Bench { hotswap: prefix.join("bin/hotswap"), directory, rounds: rounds.unwrap_or(3), failed: 0 };
+    let mut bench =
+        RewriteBench { hotswap: prefix.join("bin/hotswap"), directory, rounds: rounds.unwrap_or(3), failed: 0 };
     let units = [
         Unit::compile(&session, &bench.directory, "sites", "")?,
         Unit::compile(&session, &bench.directory, "calls", "-DNO_SITES")?,
@@ -106,7 +107,7 @@ pub(crate) fn main(rounds: Option<usize>, against: Option<PathBuf>) -> Outcome {
     if bench.failed == 0 { Ok(()) } else { fail(format!("{} limits do not hold", bench.failed)) }
 }
 
-impl Bench {
+impl RewriteBench {
     /// Measures one file, in turns with its copy.
     fn point(&self, name: &str, file: &str, millions: f64) -> Outcome<Point> {
         let path = self.directory.join(file);

@@ -19,7 +19,7 @@ use crate::recipe::Part;
 use crate::session::Session;
 use crate::{install, paths, remove, run};
 use clap::Parser;
-use file::{Bench, Row};
+use file::{PackageBench, Row};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
@@ -82,7 +82,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     fs::write(work.join("load.c"), loader).during("write", &work)?;
     let build = ["-std=c11", "-rdynamic", "-o", "load", "load.c", "-lamdhip64", "-ldl"];
     run::quiet(session.inside(&session.work, "cc").args(build))?;
-    let bench = Bench { session, hotswap, work: work.clone() };
+    let bench = PackageBench { session, hotswap, work: work.clone() };
     let store = Packages::open()?;
     let output = paths::workspace().join("docs/evidence/corpus.md");
     let is_wanted = |package: &&Package| options.only.as_ref().is_none_or(|part| package.name.contains(part.as_str()));
@@ -113,7 +113,7 @@ fn title(store: &Packages, package: &Package) -> String {
 }
 
 /// A row for each library, and one for all files with another extension.
-fn rows(bench: &Bench, store: &Packages, package: &Package) -> Outcome<Vec<(String, Row)>> {
+fn rows(bench: &PackageBench, store: &Packages, package: &Package) -> Outcome<Vec<(String, Row)>> {
     let unpacked = match store.get(package) {
         Ok(unpacked) => unpacked,
         Err(error) => {

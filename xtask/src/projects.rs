@@ -24,7 +24,7 @@ use crate::recipe::Part;
 use crate::session::Session;
 use crate::{install, paths, remove};
 pub(crate) use build::TIMED;
-use build::{Bench, Comparison};
+use build::{Comparison, ProjectBench};
 use clap::Parser;
 use std::fs;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if options.installed.is_none() {
         install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     }
-    let bench = Bench { session, work: work.clone(), packages: Packages::open()? };
+    let bench = ProjectBench { session, work: work.clone(), packages: Packages::open()? };
     let page = paths::workspace().join("docs/evidence/projects.md");
     let mut failed = Vec::new();
     let is_wanted = |name: &str| options.only.as_ref().is_none_or(|part| name.contains(part.as_str()));

@@ -6,11 +6,20 @@
 use crate::tidy::is_product;
 
 /// The crates that start programs.
-const DIRECTORIES: &[&str] = &["crates/base/files/", "crates/products/hotswap/", "driver-wrapper/", "linker-plugin/"];
+const DIRECTORIES: &[&str] = &[
+    "crates/base/files/",
+    "crates/products/hotswap/",
+    "crates/profile/coverage/",
+    "crates/stack/stack/",
+    "driver-wrapper/",
+    "linker-plugin/",
+];
 /// The roots of these crates, which have the denial.
 const ROOTS: &[&str] = &[
     "crates/base/files/src/lib.rs",
     "crates/products/hotswap/src/main.rs",
+    "crates/profile/coverage/src/lib.rs",
+    "crates/stack/stack/src/lib.rs",
     "driver-wrapper/src/lib.rs",
     "driver-wrapper/src/main.rs",
     "linker-plugin/src/main.rs",

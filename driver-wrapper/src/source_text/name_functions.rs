@@ -58,7 +58,7 @@ pub(super) struct NamedFunction {
     pub(super) depth: usize,
 }
 
-/// Something in braces.
+/// One kind of text in braces.
 enum Scope {
     Namespace,
     Function(NamedFunction),
@@ -86,9 +86,9 @@ pub(super) fn functions_with_mark(text: &[u8], mark: &[u8]) -> Option<Vec<NamedF
                 return None;
             }
             marks += 1;
-            scanner.note_mark()?;
+            scanner.note_mark().ok()?;
         }
-        scanner.read(HeaderToken { token, place })?;
+        scanner.read(HeaderToken { token, place }).ok()?;
     }
     let all = memmem::find_iter(text, mark).count();
     (marks == all && scanner.scopes.is_empty()).then_some(scanner.found)
@@ -109,6 +109,9 @@ fn is_plain_literal(text: &[u8], place: &Range<usize>, content: &[u8]) -> bool {
     let has_prefix = before.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     !has_prefix && text[place.clone()] == *[b"\"", content, b"\""].concat()
 }
+
+/// A name is used elsewhere than in a plain function without effects.
+struct NotUnderstood;
 
 #[derive(Default)]
 struct FunctionScanner<'t> {
@@ -132,13 +135,13 @@ impl<'t> FunctionScanner<'t> {
         self.scopes.iter().find_map(|scope| if let Scope::Function(function) = scope { Some(function) } else { None })
     }
 
-    fn note_mark(&mut self) -> Option<()> {
-        self.open_function()?;
+    fn note_mark(&mut self) -> Result<(), NotUnderstood> {
+        self.open_function().ok_or(NotUnderstood)?;
         self.is_marked = true;
-        Some(())
+        Ok(())
     }
 
-    fn read(&mut self, token: HeaderToken<'t>) -> Option<()> {
+    fn read(&mut self, token: HeaderToken<'t>) -> Result<(), NotUnderstood> {
         match token.token {
             Token::Line(_) => {}
             Token::Punctuation(b'{') => self.open(),
@@ -151,7 +154,7 @@ impl<'t> FunctionScanner<'t> {
             }
             _ => {}
         }
-        Some(())
+        Ok(())
     }
 
     fn open(&mut self) {
@@ -167,12 +170,12 @@ impl<'t> FunctionScanner<'t> {
         self.scopes.push(scope);
     }
 
-    fn close(&mut self, end: usize) -> Option<()> {
-        if let Scope::Function(mut function) = self.scopes.pop()?
+    fn close(&mut self, end: usize) -> Result<(), NotUnderstood> {
+        if let Scope::Function(mut function) = self.scopes.pop().ok_or(NotUnderstood)?
             && std::mem::take(&mut self.is_marked)
         {
             if self.has_effect {
-                return None;
+                return Err(NotUnderstood);
             }
             function.definition.end = end;
             self.found.push(function);
@@ -180,7 +183,7 @@ impl<'t> FunctionScanner<'t> {
         if self.is_in_namespace() {
             self.header.clear();
         }
-        Some(())
+        Ok(())
     }
 }
 

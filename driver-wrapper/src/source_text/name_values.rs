@@ -1,4 +1,4 @@
-//! What a text makes of the GPU's name, asked once for a header and not once for each GPU and source.
+//! The values that a text computes from the GPU's name, asked once for a header and not once for each GPU and source.
 //!
 //! Libraries that choose by the name (rocPRIM) spell it in one function without parameters. Two GPUs have the same program if their
 //! texts differ in such functions alone ([`super::name_functions`]) and

@@ -1,6 +1,6 @@
 //! Links programs with manifests by the real linkers of the test userland.
 //!
-//! A [`Bench`] is a scratch directory inside the userland with the parts of a link: objects of a user, registry archives
+//! A [`LinkBench`] is a scratch directory inside the userland with the parts of a link: objects of a user, registry archives
 //! complete and incomplete, manifests. Tests run whole matrices of link commands over them and compare each outcome
 //! with the expected one ([`Tally`]).
 //!
@@ -15,11 +15,9 @@ pub use tally::{Expect, Tally, sweep};
 
 use hotswap_families::{archive, c_source, manifest, patches_def};
 pub use hotswap_userland::say;
-use hotswap_userland::{Userland, skip};
+use hotswap_userland::{Workbench, skip};
 use object::{Object, ObjectSection};
 use std::fs;
-use std::path::PathBuf;
-use tempfile::TempDir;
 
 /// The plan that the manifests of the tests carry.
 pub const PLAN_TEXT: &str = "hotswap-plan 1\npolicy error\nretarget gfx1030=>gfx1031\n";
@@ -43,24 +41,14 @@ pub struct Ran {
 }
 
 /// A scratch directory inside the userland; removed at the end.
-pub struct Bench {
-    userland: Userland,
-    directory: TempDir,
-    inside: PathBuf,
+pub struct LinkBench {
+    work: Workbench,
 }
 
-impl Bench {
+impl LinkBench {
     /// `None`, after printing the reason, where no userland was prepared or `tools` are missing.
     pub fn new(test: &str, tools: &[&str]) -> Option<Self> {
-        let Some(userland) = Userland::from_env() else {
-            skip(test, &format!("{} is not set", hotswap_userland::ENV_ROOT));
-            return None;
-        };
-        let temporary = userland.outside("/tmp");
-        let directory =
-            tempfile::Builder::new().prefix("hotswap-link-").tempdir_in(temporary).expect("scratch directory");
-        let inside = PathBuf::from("/tmp").join(directory.path().file_name().expect("it has a name"));
-        let bench = Self { userland, directory, inside };
+        let bench = Self { work: Workbench::new(test)? };
         let missing: Vec<_> = tools.iter().filter(|tool| !bench.run("which", &[tool]).ok).collect();
         if !missing.is_empty() {
             skip(test, &format!("not in the userland: {missing:?}"));
@@ -88,7 +76,7 @@ impl Bench {
 
     /// Runs a command in the scratch directory.
     pub fn run(&self, program: &str, words: &[&str]) -> Ran {
-        let output = self.userland.command(&self.inside, program).args(words).output().expect("the userland runs");
+        let output = self.work.command(program).args(words).output().expect("the userland runs");
         let text = [output.stdout, output.stderr].concat();
         Ran { ok: output.status.success(), text: String::from_utf8_lossy(&text).into_owned() }
     }
@@ -102,22 +90,22 @@ impl Bench {
 
     /// Writes a file of the scratch directory.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.directory.path().join(name), bytes).expect("scratch file");
+        self.work.write(name, bytes.as_ref());
     }
 
     /// Reads a file of the scratch directory.
     pub fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.directory.path().join(name)).expect("scratch file")
+        self.work.read(name)
     }
 
     /// Whether the file exists.
     pub fn has(&self, name: &str) -> bool {
-        self.directory.path().join(name).exists()
+        self.work.path(name).exists()
     }
 
     /// Removes a file, if it exists.
     pub fn remove(&self, name: &str) {
-        let _ = fs::remove_file(self.directory.path().join(name));
+        self.work.remove(name);
     }
 
     /// Writes `NAME.manifest.o` for those families.
@@ -130,14 +118,14 @@ impl Bench {
 
     /// Compiles the C registrars of `patches_def` with those arguments of clang and returns the objects.
     pub fn registrars(&self, directory: &str, patches_def: &str, clang: &[&str]) -> Vec<String> {
-        fs::create_dir_all(self.directory.path().join(directory)).expect("scratch directory");
+        fs::create_dir_all(self.work.path(directory)).expect("scratch directory");
         self.write("hotswap_registry.h", archive::HEADER);
         let lines = patches_def::parse(patches_def).expect("a list of families");
         lines.iter().map(|one| compile_registrar_object(one, self, directory, clang)).collect()
     }
 }
 
-fn compile_registrar_object(line: &patches_def::DefLine, bench: &Bench, directory: &str, clang: &[&str]) -> String {
+fn compile_registrar_object(line: &patches_def::DefLine, bench: &LinkBench, directory: &str, clang: &[&str]) -> String {
     let source = format!("{directory}/{}", c_source::file_name(&line.name));
     bench.write(&source, c_source::registrar_source(line));
     let object = format!("{directory}/{}.o", line.name);

@@ -28,7 +28,7 @@ impl Registrars {
         }
     }
 
-    /// Name of the manifest, as [`Bench::manifest`](crate::Bench::manifest) returns it for `plan` and, with the
+    /// Name of the manifest, as [`LinkBench::manifest`](crate::LinkBench::manifest) returns it for `plan` and, with the
     /// additional family, `ghost`.
     pub fn manifest(self) -> &'static str {
         if self == Self::ManifestNamesGhost { "ghost.manifest.o" } else { "plan.manifest.o" }

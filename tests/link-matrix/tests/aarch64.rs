@@ -2,18 +2,18 @@
 
 use hotswap_families::archive::PATCHES_DEF;
 use hotswap_families::manifest::ManifestFormat;
-use hotswap_link_matrix::{Bench, GHOST, Registrars, families, patches_def_without, product_fault, sweep};
+use hotswap_link_matrix::{GHOST, LinkBench, Registrars, families, patches_def_without, product_fault, sweep};
 
 const FORMAT: ManifestFormat = ManifestFormat::ElfAarch64;
 const TARGET: &str = "--target=aarch64-linux-gnu";
 const LINKERS: &[&[&str]] = &[&["ld.lld-22"], &["ld.lld-23"], &["mold", "-m", "aarch64linux"]];
 const KINDS: &[&[&str]] = &[&["-static"], &["-pie"], &["-shared"], &["-shared", "-Bsymbolic"]];
-fn archive(bench: &Bench, name: &str, objects: &[String]) {
+fn archive(bench: &LinkBench, name: &str, objects: &[String]) {
     let words: Vec<&str> = ["crsD", name].into_iter().chain(objects.iter().map(String::as_str)).collect();
     bench.must("llvm-ar-22", &words);
 }
 
-fn prepare(bench: &Bench) {
+fn prepare(bench: &LinkBench) {
     bench.write("user.c", "int unused_function(void) { return 7; }\nint _start(void) { return 0; }\n");
     let compile = [TARGET, "-O2", "-fPIC", "-ffunction-sections", "-c", "user.c"];
     bench.must("clang-22", &[&compile[..], &["-o", "user.o"]].concat());
@@ -30,7 +30,7 @@ fn prepare(bench: &Bench) {
 #[test]
 fn a_missing_registrar_is_an_error_that_names_the_family() {
     let tools = ["clang-22", "ld.lld-22", "ld.lld-23", "mold", "llvm-ar-22", "llvm-strip-22"];
-    let Some(bench) = Bench::new("AArch64 link matrix", &tools) else { return };
+    let Some(bench) = LinkBench::new("AArch64 link matrix", &tools) else { return };
     prepare(&bench);
     let mut combinations = Vec::new();
     for (linker, kind) in LINKERS.iter().flat_map(|linker| KINDS.iter().map(move |kind| (linker, kind))) {
@@ -51,7 +51,7 @@ fn a_missing_registrar_is_an_error_that_names_the_family() {
     tally.finish("AArch64 link matrix");
 }
 
-fn fault_of(bench: &Bench, output: &str) -> Option<String> {
+fn fault_of(bench: &LinkBench, output: &str) -> Option<String> {
     let linked = product_fault(&bench.read(output), FORMAT);
     bench.must("llvm-strip-22", &[output]);
     linked.or_else(|| product_fault(&bench.read(output), FORMAT).map(|fault| format!("stripped, {fault}")))

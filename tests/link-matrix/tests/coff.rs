@@ -3,7 +3,7 @@
 use hotswap_families::archive::PATCHES_DEF;
 use hotswap_families::manifest::ManifestFormat;
 use hotswap_link_matrix::{
-    Bench, Expect, GHOST, Ran, Registrars, Tally, families, patches_def_without, product_fault, records, sweep,
+    Expect, GHOST, LinkBench, Ran, Registrars, Tally, families, patches_def_without, product_fault, records, sweep,
 };
 
 const FORMAT: ManifestFormat = ManifestFormat::CoffX86_64;
@@ -39,13 +39,13 @@ fn combinations() -> Vec<Combination> {
     all
 }
 
-fn library(bench: &Bench, name: &str, objects: &[String]) {
+fn library(bench: &LinkBench, name: &str, objects: &[String]) {
     let output = format!("/out:{name}");
     let words: Vec<&str> = ["/nologo", &output].into_iter().chain(objects.iter().map(String::as_str)).collect();
     bench.must("llvm-lib-22", &words);
 }
 
-fn prepare(bench: &Bench) {
+fn prepare(bench: &LinkBench) {
     bench.write("user.c", USER);
     let compile = [TARGET, "-O2", "-ffunction-sections", "-c", "user.c", "-o"];
     bench.must("clang-22", &[&compile[..], &["user.obj"]].concat());
@@ -60,7 +60,7 @@ fn prepare(bench: &Bench) {
     library(bench, "LineRemoved.lib", &less);
 }
 
-fn link(bench: &Bench, combination: &Combination, output: &str) -> Ran {
+fn link(bench: &LinkBench, combination: &Combination, output: &str) -> Ran {
     let (manifest, library) = (combination.registrars.manifest(), combination.registrars.archive("lib"));
     let user = if combination.lto { "user-lto.obj" } else { "user.obj" };
     let inputs =
@@ -73,7 +73,7 @@ fn link(bench: &Bench, combination: &Combination, output: &str) -> Ran {
 #[test]
 fn a_missing_registrar_is_an_error_that_names_the_family() {
     let tools = ["clang-22", "llvm-lib-22", "lld-link-22", "lld-link-23", "llvm-strip-22"];
-    let Some(bench) = Bench::new("COFF link matrix", &tools) else { return };
+    let Some(bench) = LinkBench::new("COFF link matrix", &tools) else { return };
     prepare(&bench);
     let tally = sweep(&combinations(), |index, combination| {
         let output = format!("out-{index}.dll");
@@ -84,7 +84,7 @@ fn a_missing_registrar_is_an_error_that_names_the_family() {
     tally.finish("COFF link matrix");
 }
 
-fn fault_of(bench: &Bench, output: &str) -> Option<String> {
+fn fault_of(bench: &LinkBench, output: &str) -> Option<String> {
     let linked = product_fault(&bench.read(output), FORMAT);
     bench.must("llvm-strip-22", &[output]);
     linked.or_else(|| product_fault(&bench.read(output), FORMAT).map(|fault| format!("stripped, {fault}")))
@@ -93,7 +93,7 @@ fn fault_of(bench: &Bench, output: &str) -> Option<String> {
 #[test]
 fn two_manifests_meet_in_one_image_and_only_force_lets_a_missing_registrar_pass() {
     let tools = ["clang-22", "llvm-lib-22", "lld-link-22", "lld-link-23"];
-    let Some(bench) = Bench::new("COFF traps", &tools) else { return };
+    let Some(bench) = LinkBench::new("COFF traps", &tools) else { return };
     prepare(&bench);
     bench.manifest("second", FORMAT, &families()[..1]);
     let mut tally = Tally::default();

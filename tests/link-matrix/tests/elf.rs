@@ -2,7 +2,7 @@
 
 use hotswap_families::archive::{PATCHES_DEF, REGISTRY_ARCHIVE};
 use hotswap_families::manifest::ManifestFormat;
-use hotswap_link_matrix::{Bench, Expect, GHOST, Registrars, families, patches_def_without, product_fault, sweep};
+use hotswap_link_matrix::{Expect, GHOST, LinkBench, Registrars, families, patches_def_without, product_fault, sweep};
 use hotswap_userland::slice;
 
 const LINKERS: &[(&str, &str)] = &[("bfd", "ld.bfd"), ("gold", "ld.gold"), ("lld", "ld.lld-22"), ("mold", "mold")];
@@ -66,7 +66,7 @@ fn looks_back(combination: &Combination) -> bool {
     }
 }
 
-fn prepare(bench: &Bench) {
+fn prepare(bench: &LinkBench) {
     bench.write("user.c", USER);
     bench.must("clang-22", &["-O2", "-fPIC", "-ffunction-sections", "-c", "user.c", "-o", "user.o"]);
     bench.must("clang-22", &["-O2", "-fPIC", "-ffunction-sections", "-flto", "-c", "user.c", "-o", "user-lto.o"]);
@@ -100,7 +100,7 @@ fn words(combination: &Combination, output: &str) -> Vec<String> {
 }
 
 /// A linked file must run, and contain the record and the table, also after `strip`.
-fn fault_of(bench: &Bench, combination: &Combination, output: &str) -> Option<String> {
+fn fault_of(bench: &LinkBench, combination: &Combination, output: &str) -> Option<String> {
     let executable = !combination.kind.contains(&"-shared");
     if executable && !bench.run(&format!("./{output}"), &[]).ok {
         return Some("the program does not run".to_owned());
@@ -116,7 +116,7 @@ fn fault_of(bench: &Bench, combination: &Combination, output: &str) -> Option<St
 #[test]
 fn a_missing_registrar_is_an_error_that_names_the_family_in_every_way_to_link() {
     let tools = ["clang-22", "ar", "strip", "llvm-strip-22"];
-    let Some(bench) = Bench::new("ELF link matrix", &tools) else { return };
+    let Some(bench) = LinkBench::new("ELF link matrix", &tools) else { return };
     prepare(&bench);
     let linkers = bench.present("ELF link matrix", LINKERS);
     // A sixth: with `kind` counted by one, each two values of different columns meet, and so do linker, order and registrars.
@@ -138,7 +138,7 @@ fn a_missing_registrar_is_an_error_that_names_the_family_in_every_way_to_link() 
 
 #[test]
 fn c_can_include_the_list_of_families() {
-    let Some(bench) = Bench::new("patches.def in C", &["clang-22"]) else { return };
+    let Some(bench) = LinkBench::new("patches.def in C", &["clang-22"]) else { return };
     bench.write("patches.def", PATCHES_DEF);
     bench.write(
         "list.c",

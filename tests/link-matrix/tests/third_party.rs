@@ -2,7 +2,7 @@
 //! the link with a message that names it. This holds for every linker, with objects and archives, garbage collection
 //! and link-time optimization.
 
-use hotswap_link_matrix::{Bench, Expect, sweep};
+use hotswap_link_matrix::{Expect, LinkBench, sweep};
 
 const LINKERS: &[(&str, &str)] = &[("bfd", "ld.bfd"), ("gold", "ld.gold"), ("lld", "ld.lld-22"), ("mold", "mold")];
 const COFF_LINKERS: &[&str] = &["lld-link-22", "lld-link-23"];
@@ -55,7 +55,7 @@ fn combinations(linkers: &[&'static str]) -> Vec<Combination> {
 
 /// Compiles tool and families, plain and for link-time optimization, and makes archives of the families: `NAME-full.a`
 /// and `NAME-less.a`. Names end in `extension`.
-fn prepare(bench: &Bench, clang: &[&str], extension: &str, (archiver, word, prefix): (&str, &str, &str)) {
+fn prepare(bench: &LinkBench, clang: &[&str], extension: &str, (archiver, word, prefix): (&str, &str, &str)) {
     bench.write("hotswap_registry.h", hotswap_family_abi::HEADER);
     bench.write("families.def", LIST);
     bench.write("tool.c", TOOL);
@@ -97,7 +97,7 @@ impl Combination {
 
 #[test]
 fn a_family_of_others_without_a_registrar_does_not_link_on_elf() {
-    let Some(bench) = Bench::new("families of others, ELF", &["clang-22", "ar"]) else { return };
+    let Some(bench) = LinkBench::new("families of others, ELF", &["clang-22", "ar"]) else { return };
     prepare(&bench, &["-fPIC", "-DENTRY=main"], "o", ("llvm-ar-22", "crsD", ""));
     let linkers = bench.present("families of others, ELF", LINKERS);
     let tally = sweep(&combinations(&linkers), |index, combination| {
@@ -117,7 +117,7 @@ fn a_family_of_others_without_a_registrar_does_not_link_on_elf() {
 #[test]
 fn a_family_of_others_without_a_registrar_does_not_link_on_coff() {
     let tools = ["clang-22", "llvm-lib-22", "lld-link-22", "lld-link-23"];
-    let Some(bench) = Bench::new("families of others, COFF", &tools) else { return };
+    let Some(bench) = LinkBench::new("families of others, COFF", &tools) else { return };
     prepare(&bench, &[COFF, "-ffreestanding", "-DENTRY=mainCRTStartup"], "obj", ("llvm-lib-22", "/nologo", "/out:"));
     let tally = sweep(&combinations(COFF_LINKERS), |index, combination| {
         let output = format!("/out:out-{index}.exe");

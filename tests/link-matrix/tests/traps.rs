@@ -3,7 +3,7 @@
 
 use hotswap_families::archive::{HEADER, PATCHES_DEF, REGISTRY_ARCHIVE};
 use hotswap_families::manifest::{ManifestFormat, manifest_object};
-use hotswap_link_matrix::{Bench, Expect, PLAN_HASH, PLAN_TEXT, Tally, families, records};
+use hotswap_link_matrix::{Expect, LinkBench, PLAN_HASH, PLAN_TEXT, Tally, families, records};
 use object::elf;
 
 const LINKERS: [(&str, &str); 4] = [("bfd", "ld.bfd"), ("gold", "ld.gold"), ("lld", "ld.lld-22"), ("mold", "mold")];
@@ -67,13 +67,13 @@ fn references(mut bytes: Vec<u8>, binding: u8, visibility: u8) -> Vec<u8> {
 }
 
 /// The installed linkers.
-fn linkers(bench: &Bench, test: &str) -> Vec<&'static str> {
+fn linkers(bench: &LinkBench, test: &str) -> Vec<&'static str> {
     bench.present(test, &LINKERS)
 }
 
 /// A program, the archive complete and without the object of the first family.
-fn prepare(test: &str) -> Option<Bench> {
-    let bench = Bench::new(test, TOOLS)?;
+fn prepare(test: &str) -> Option<LinkBench> {
+    let bench = LinkBench::new(test, TOOLS)?;
     bench.write("user.c", "int answer(void) { return 42; }\nint main(void) { return answer() - 42; }\n");
     bench.must("clang-22", &["-O2", "-fPIC", "-ffunction-sections", "-c", "user.c", "-o", "user.o"]);
     bench.write("complete.a", REGISTRY_ARCHIVE);
@@ -83,13 +83,13 @@ fn prepare(test: &str) -> Option<Bench> {
     Some(bench)
 }
 
-fn link(bench: &Bench, linker: &str, words: &[&str]) -> hotswap_link_matrix::Ran {
+fn link(bench: &LinkBench, linker: &str, words: &[&str]) -> hotswap_link_matrix::Ran {
     let linker = format!("-fuse-ld={linker}");
     bench.run("clang-22", &[&[linker.as_str()], words].concat())
 }
 
 /// Links with each linker and compares with `stops`.
-fn judge(bench: &Bench, tally: &mut Tally, name: &str, words: &[&str], stops: Stops) {
+fn judge(bench: &LinkBench, tally: &mut Tally, name: &str, words: &[&str], stops: Stops) {
     for ((linker, tool), stops) in LINKERS.into_iter().zip(stops) {
         if !bench.run("which", &[tool]).ok {
             continue;
@@ -192,7 +192,7 @@ const WALKER: &str = "\
       }\n\
     }\n";
 
-fn prepare_walker(bench: &Bench) {
+fn prepare_walker(bench: &LinkBench) {
     bench.write("hotswap_registry.h", HEADER);
     bench.write("walker.c", WALKER);
     bench.write("main.c", "void show_program(void);\nint main(void) { show_program(); return 0; }\n");
@@ -211,7 +211,7 @@ fn walked(title: &str, times: usize) -> Vec<String> {
     (0..times).flat_map(|_| rows.clone()).collect()
 }
 
-fn lines_of(bench: &Bench, program: &str) -> Vec<String> {
+fn lines_of(bench: &LinkBench, program: &str) -> Vec<String> {
     bench.must("env", &["LD_LIBRARY_PATH=.", &format!("./{program}")]).lines().map(str::to_owned).collect()
 }
 

@@ -57,7 +57,7 @@ pub const DRAIN: &str = "-Xlinker -u -Xlinker hotswap_profile_drain drain.a";
 
 /// Compilers, stand-ins and a directory.
 #[derive(Debug)]
-pub struct Bench {
+pub struct ProfileBench {
     /// The directory, and the installed compilers.
     pub work: Workbench,
 }
@@ -102,7 +102,7 @@ impl Ran {
     }
 }
 
-impl Bench {
+impl ProfileBench {
     /// `None` without a userland, after printing the reason.
     pub fn new(test: &str) -> Option<Self> {
         let work = Workbench::new(test)?;
@@ -129,7 +129,7 @@ impl Bench {
         Some(Self { work })
     }
 
-    /// The command that compiles HIP with that clang, up to its inputs; a link needs [`Bench::link`] after them.
+    /// The command that compiles HIP with that clang, up to its inputs; a link needs [`ProfileBench::link`] after them.
     pub fn clang(&self, version: u32, instrument: Instrument) -> String {
         let mut words = format!("clang++-{version} -nogpuinc -I. -O1");
         if version > 22 {

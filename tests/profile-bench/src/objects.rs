@@ -1,6 +1,6 @@
 //! Many code objects of which a single one is compiled.
 
-use crate::{Bench, Instrument};
+use crate::{Instrument, ProfileBench};
 use md5::{Digest, Md5};
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ pub const OBJECTS: usize = 26;
 ///
 /// # Panics
 /// If clang makes an object in which the name is not found.
-pub fn make(bench: &Bench, version: u32, count: usize) {
+pub fn make(bench: &ProfileBench, version: u32, count: usize) {
     let clang = bench.clang(version, Instrument::Coverage);
     bench.work.run(&format!(
         "{clang} -Xarch_device -mllvm=-enable-name-compression=false --offload-arch=gfx90a -DKERNEL=kernel_000 -x hip -c object.hip -o object.o && \

@@ -1,6 +1,6 @@
 //! Builds through hotswap-clang++ that make profiles and use them: nothing is mistaken, and nothing is lost silently.
 
-use hotswap_profile_bench::{Bench, PLUGIN, SCRIPT, counts};
+use hotswap_profile_bench::{PLUGIN, ProfileBench, SCRIPT, counts};
 
 /// Shell: `P` is the installation, `X` compiles HIP through it.
 fn set_up(version: u32) -> String {
@@ -13,13 +13,13 @@ fn set_up(version: u32) -> String {
 }
 
 /// The standard error of the script, which must succeed.
-fn build(bench: &Bench, version: u32, text: &str) -> String {
+fn build(bench: &ProfileBench, version: u32, text: &str) -> String {
     bench.work.run(&format!("{{ set -e; {}{text}\n}} 2>&1", set_up(version)))
 }
 
 #[test]
 fn relocatable_code_of_the_optimiser_is_known_as_such() {
-    let Some(bench) = Bench::new("profile builds, relocatable device code") else { return };
+    let Some(bench) = ProfileBench::new("profile builds, relocatable device code") else { return };
     for &version in &bench.work.versions {
         // Clang 22 cannot link relocatable code with counters at -O0, with or without HotSwap.
         for level in ["-O1", "-O2"] {
@@ -45,7 +45,7 @@ fn relocatable_code_of_the_optimiser_is_known_as_such() {
 
 #[test]
 fn a_build_that_uses_a_profile_says_how_much_fits() {
-    let Some(bench) = Bench::new("profile builds, use") else { return };
+    let Some(bench) = ProfileBench::new("profile builds, use") else { return };
     for &version in &bench.work.versions {
         for (name, rdc) in [("plain", ""), ("rdc", "-fgpu-rdc")] {
             let context = format!("clang {version}, {name}");
@@ -86,7 +86,7 @@ fn a_build_that_uses_a_profile_says_how_much_fits() {
 
 #[test]
 fn code_that_notes_when_it_ran_first_links_and_is_drained() {
-    let Some(bench) = Bench::new("profile builds, -ftemporal-profile") else { return };
+    let Some(bench) = ProfileBench::new("profile builds, -ftemporal-profile") else { return };
     for &version in &bench.work.versions {
         for (name, rdc) in [("plain", ""), ("rdc", "-fgpu-rdc")] {
             let program = format!("{name}-{version}");
@@ -106,7 +106,7 @@ fn code_that_notes_when_it_ran_first_links_and_is_drained() {
 
 #[test]
 fn counters_that_no_runtime_writes_are_said() {
-    let Some(bench) = Bench::new("profile builds, links without the flag") else { return };
+    let Some(bench) = ProfileBench::new("profile builds, links without the flag") else { return };
     let version = bench.work.versions[0];
     let device = "-Xarch_device -fprofile-instr-generate";
     build(
@@ -144,7 +144,7 @@ const FORMS_WITHOUT_FLAG: &[(&str, &str)] = &[
 /// Follows each advice of the message in each form; a library without HIP's gets that from the program.
 #[test]
 fn advice_about_counters_that_no_runtime_writes_works_in_each_form() {
-    let Some(bench) = Bench::new("profile builds, advice for links without the flag") else { return };
+    let Some(bench) = ProfileBench::new("profile builds, advice for links without the flag") else { return };
     bench.work.run("echo 'INPUT(-lamdhip64)' >hip.ld");
     for &version in &bench.work.versions {
         let (both, device) = ("-fprofile-instr-generate", "-Xarch_device -fprofile-instr-generate");

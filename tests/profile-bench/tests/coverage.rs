@@ -1,11 +1,11 @@
 //! The coverage report of host and several GPUs: nothing is lost where texts differ, and the figures of one target are
 //! those of llvm-cov.
 
-use hotswap_profile_bench::Bench;
+use hotswap_profile_bench::ProfileBench;
 use serde_json::Value;
 
 /// Shell: `report WORDS…` for the program and the profiles of a version.
-fn report(bench: &Bench, version: u32, words: &str) -> String {
+fn report(bench: &ProfileBench, version: u32, words: &str) -> String {
     let prefix = std::env::var("HOTSWAP_TEST_PREFIX").expect("the tests run with an installation");
     bench.work.run(&format!(
         "SOURCE_DATE_EPOCH=0 {prefix}/bin/hotswap profile report app-{version} --profile run-{version} \
@@ -14,12 +14,12 @@ fn report(bench: &Bench, version: u32, words: &str) -> String {
 }
 
 /// Builds for two GPUs and runs on both.
-fn run(bench: &Bench, version: u32, source: &str) {
+fn run(bench: &ProfileBench, version: u32, source: &str) {
     run_with(bench, version, source, "");
 }
 
 /// The same with further variables for the stand-in and MC/DC.
-fn run_with(bench: &Bench, version: u32, source: &str, variables: &str) {
+fn run_with(bench: &ProfileBench, version: u32, source: &str, variables: &str) {
     let mcdc = if variables.is_empty() { "" } else { "-fcoverage-mcdc" };
     let prefix = std::env::var("HOTSWAP_TEST_PREFIX").expect("the tests run with an installation");
     bench.work.run(&format!(
@@ -45,7 +45,7 @@ fn counts<'l>(listing: &'l str, text: &str) -> Vec<&'l str> {
 
 #[test]
 fn texts_that_differ_are_each_in_the_report() {
-    let Some(bench) = Bench::new("coverage of several targets") else { return };
+    let Some(bench) = ProfileBench::new("coverage of several targets") else { return };
     for &version in &bench.work.versions {
         run(&bench, version, "coverage.hip");
         let listing = report(&bench, version, "--lines");
@@ -65,7 +65,7 @@ fn texts_that_differ_are_each_in_the_report() {
 
 #[test]
 fn figures_of_one_target_are_those_of_llvm_cov() {
-    let Some(bench) = Bench::new("coverage figures") else { return };
+    let Some(bench) = ProfileBench::new("coverage figures") else { return };
     for &version in &bench.work.versions {
         run(&bench, version, "coverage.hip");
         bench.work.run(&format!(
@@ -105,7 +105,7 @@ fn figures_of_one_target_are_those_of_llvm_cov() {
 /// Where host and GPUs have one text for each function, llvm-cov's joint report loses nothing: the union is the same.
 #[test]
 fn the_union_of_equal_texts_is_that_of_llvm_cov() {
-    let Some(bench) = Bench::new("coverage of equal texts") else { return };
+    let Some(bench) = ProfileBench::new("coverage of equal texts") else { return };
     for &version in &bench.work.versions {
         run(&bench, version, "saxpy.hip");
         let totals = joint_totals(&bench, version);
@@ -120,7 +120,7 @@ fn the_union_of_equal_texts_is_that_of_llvm_cov() {
 /// Test vectors of host and GPUs show together what none of them shows alone; llvm-cov finds it in the merged bitmaps.
 #[test]
 fn conditions_are_covered_by_vectors_of_several_targets() {
-    let Some(bench) = Bench::new("coverage of conditions") else { return };
+    let Some(bench) = ProfileBench::new("coverage of conditions") else { return };
     for &version in &bench.work.versions {
         run_with(&bench, version, "conditions.hip", "STANDIN_PATCH=__profbm__Z6decidei+0/1=2");
         let totals = joint_totals(&bench, version);
@@ -139,7 +139,7 @@ fn same_figure(ours: &Value, llvm: &Value, figure: &str, version: u32) {
 }
 
 /// llvm-cov's figures of one report for host and GPUs.
-fn joint_totals(bench: &Bench, version: u32) -> Value {
+fn joint_totals(bench: &ProfileBench, version: u32) -> Value {
     bench.work.run(&format!(
         "llvm-objcopy-{version} --dump-section=.hip_fatbin=fat app-{version}
              for gpu in gfx90a gfx1030; do
@@ -155,7 +155,7 @@ fn joint_totals(bench: &Bench, version: u32) -> Value {
 }
 
 /// The listing of one target is that of llvm-cov, line by line.
-fn same_lines(bench: &Bench, version: u32, target: &str) {
+fn same_lines(bench: &ProfileBench, version: u32, target: &str) {
     let file = if target == "host" { format!("app-{version}") } else { format!("{target}.co") };
     let llvm = bench.work.run(&format!("llvm-cov-{version} show --instr-profile={target}.profdata {file}"));
     let ours = report(bench, version, &format!("--lines --target {target}"));
@@ -172,7 +172,7 @@ fn same_lines(bench: &Bench, version: u32, target: &str) {
 
 #[test]
 fn other_tools_read_the_report() {
-    let Some(bench) = Bench::new("coverage forms") else { return };
+    let Some(bench) = ProfileBench::new("coverage forms") else { return };
     let version = bench.work.versions[0];
     run(&bench, version, "coverage.hip");
     std::fs::write(bench.work.path("cobertura.xml"), report(&bench, version, "--format cobertura")).unwrap();
@@ -210,7 +210,7 @@ END",
 
 #[test]
 fn too_little_coverage_is_an_error() {
-    let Some(bench) = Bench::new("coverage thresholds") else { return };
+    let Some(bench) = ProfileBench::new("coverage thresholds") else { return };
     let version = bench.work.versions[0];
     run(&bench, version, "coverage.hip");
     assert!(report(&bench, version, "--fail-under 50").contains("TOTAL"));

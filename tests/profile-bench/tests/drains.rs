@@ -1,11 +1,11 @@
 //! Ordinary programs: the counts of their device code are in files that LLVM reads, whichever clang built them.
 
-use hotswap_profile_bench::{Bench, Counts, Instrument, PLUGIN, Ran, SAXPY, SCRIPT, counts};
+use hotswap_profile_bench::{Counts, Instrument, PLUGIN, ProfileBench, Ran, SAXPY, SCRIPT, counts};
 use hotswap_userland::in_turn;
 
 #[test]
 fn each_gpu_has_its_own_file_with_all_functions() {
-    let Some(bench) = Bench::new("profile drain, two GPUs") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, two GPUs") else { return };
     for &version in &bench.work.versions {
         let program = format!("saxpy-{version}");
         bench.program(version, Instrument::Coverage, "saxpy.hip", &program, true);
@@ -23,7 +23,7 @@ fn each_gpu_has_its_own_file_with_all_functions() {
 }
 
 /// llvm-cov shows every line of the device code as executed.
-fn coverage_is_complete(bench: &Bench, version: u32, program: &str) {
+fn coverage_is_complete(bench: &ProfileBench, version: u32, program: &str) {
     let report = bench.work.run(&format!(
         "llvm-objcopy-{version} --dump-section=.hip_fatbin=fat {program} && \
          target=$(clang-offload-bundler-{version} --list --type=o --input=fat | grep gfx) && \
@@ -89,7 +89,7 @@ const CASES: &[Case] = &[
 
 #[test]
 fn programs_lose_nothing() {
-    let Some(bench) = Bench::new("profile drain, programs") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, programs") else { return };
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::Coverage, &program, true);
@@ -109,7 +109,7 @@ fn programs_lose_nothing() {
 
 #[test]
 fn merged_files_hold_the_sum_of_all_runs() {
-    let Some(bench) = Bench::new("profile drain, %m") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, %m") else { return };
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::Coverage, &program, true);
@@ -140,10 +140,10 @@ fn merged_files_hold_the_sum_of_all_runs() {
 
 #[test]
 fn libraries_with_a_drain_of_their_own_share_their_state() {
-    let Some(bench) = Bench::new("profile drain, libraries") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, libraries") else { return };
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
-        let (clang, link) = (bench.clang(version, Instrument::Coverage), Bench::link(true));
+        let (clang, link) = (bench.clang(version, Instrument::Coverage), ProfileBench::link(true));
         let clang = format!("{clang} -Xlinker --build-id");
         bench.script(version, Instrument::Coverage, &program, true);
         bench.work.run(&format!(
@@ -201,11 +201,11 @@ fn is_of_library(name: &str, file: &str) -> bool {
 #[test]
 fn images_with_names_of_their_own_write_each_code_once() {
     const TEST: &str = "profile drain, names of the command line";
-    let Some(bench) = Bench::new(TEST) else { return };
+    let Some(bench) = ProfileBench::new(TEST) else { return };
     for (&version, NamedImages { name, program, library }) in
         in_turn(TEST, NAMED_IMAGES, &bench.work.versions, |_| false)
     {
-        let (clang, link) = (bench.clang(version, Instrument::Coverage), Bench::link(true));
+        let (clang, link) = (bench.clang(version, Instrument::Coverage), ProfileBench::link(true));
         let counters = "--offload-arch=gfx90a -fprofile-instr-generate";
         bench.work.run(&format!(
             "{clang} {counters}{program} -x hip script.hip {link} -o named & \
@@ -236,7 +236,7 @@ fn images_with_names_of_their_own_write_each_code_once() {
 
 #[test]
 fn programs_without_hip_on_their_link_line_are_drained_too() {
-    let Some(bench) = Bench::new("profile drain, late and direct use") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, late and direct use") else { return };
     let newest = *bench.work.versions.last().expect("there is a compiler");
     bench.script(newest, Instrument::Coverage, "script", true);
     bench.work.run(&format!(
@@ -259,7 +259,7 @@ fn programs_without_hip_on_their_link_line_are_drained_too() {
 
 #[test]
 fn the_devices_version_word_is_the_files() {
-    let Some(bench) = Bench::new("profile drain, kinds of instrumentation") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, kinds of instrumentation") else { return };
     for &version in &bench.work.versions {
         for (name, instrument, level) in [
             ("ir", Instrument::Ir, "IR"),

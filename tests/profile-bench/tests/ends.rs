@@ -1,6 +1,6 @@
 //! Ends that run no exit handler, on request: `quick_exit`, signals, snapshots; ranks in the names of files.
 
-use hotswap_profile_bench::{Bench, Counts, Instrument, PLUGIN, SCRIPT, counts};
+use hotswap_profile_bench::{Counts, Instrument, PLUGIN, ProfileBench, SCRIPT, counts};
 
 /// A run that ends without exit handlers.
 struct End {
@@ -53,7 +53,7 @@ const ENDS: &[End] = &[
 
 #[test]
 fn ends_without_handlers_are_profiled_on_request() {
-    let Some(bench) = Bench::new("profile drain, ends without handlers") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, ends without handlers") else { return };
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::Coverage, &program, true);
@@ -114,9 +114,9 @@ const LIBRARY_ENDS: &[LibraryEnd] = &[
 
 #[test]
 fn libraries_in_foreign_programs_are_profiled_at_ends_without_handlers() {
-    let Some(bench) = Bench::new("profile drain, ends of foreign programs") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, ends of foreign programs") else { return };
     for &version in &bench.work.versions {
-        let (clang, link) = (bench.clang(version, Instrument::Coverage), Bench::link(true));
+        let (clang, link) = (bench.clang(version, Instrument::Coverage), ProfileBench::link(true));
         bench.work.run(&format!(
             "clang++-{version} -nogpuinc -I. -O1 --offload-arch=gfx90a -x hip script.hip -x none -lamdhip64 -o host
              {clang} --offload-arch=gfx90a -fPIC -shared -x hip plugin.hip {link} -o plugin.so
@@ -138,10 +138,10 @@ fn libraries_in_foreign_programs_are_profiled_at_ends_without_handlers() {
 
 #[test]
 fn a_program_and_its_libraries_are_profiled_at_one_signal() {
-    let Some(bench) = Bench::new("profile drain, ends of programs with libraries") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, ends of programs with libraries") else { return };
     for &version in &bench.work.versions {
         bench.script(version, Instrument::Coverage, "script", true);
-        let (clang, link) = (bench.clang(version, Instrument::Coverage), Bench::link(true));
+        let (clang, link) = (bench.clang(version, Instrument::Coverage), ProfileBench::link(true));
         bench.work.run(&format!("{clang} --offload-arch=gfx90a -fPIC -shared -x hip plugin.hip {link} -o plugin.so"));
         let words = "open $B/plugin.so call launch launch signal 15";
         let variables = format!("{ALL} LLVM_PROFILE_FILE=x.%m.profraw");
@@ -159,7 +159,7 @@ fn a_program_and_its_libraries_are_profiled_at_one_signal() {
 
 #[test]
 fn the_rank_names_the_files_of_host_and_devices() {
-    let Some(bench) = Bench::new("profile drain, ranks") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, ranks") else { return };
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::Coverage, &program, true);

@@ -1,6 +1,6 @@
 //! Damage and failures: the program ends normally, each loss is reported once, everything else is kept.
 
-use hotswap_profile_bench::{Bench, Counts, Instrument, Ran, SCRIPT, counts};
+use hotswap_profile_bench::{Counts, Instrument, ProfileBench, Ran, SCRIPT, counts};
 
 /// Both functions of `script.hip`, or only the one that is sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn patch(rules: &str) -> String {
 
 #[test]
 fn damaged_memory_costs_what_is_damaged() {
-    let Some(bench) = Bench::new("profile drain, damaged memory") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, damaged memory") else { return };
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::Coverage, &program, true);
@@ -107,7 +107,7 @@ const FILES: &[(&str, &str, Left, usize, usize)] = &[
 
 #[test]
 fn without_the_file_the_gpus_memory_says_where_the_sections_are() {
-    let Some(bench) = Bench::new("profile drain, lost files") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, lost files") else { return };
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::Coverage, &program, true);
@@ -149,7 +149,7 @@ const FAILURES: &[(&str, usize)] = &[
 
 #[test]
 fn whatever_fails_in_hsa_the_program_ends_as_it_would() {
-    let Some(bench) = Bench::new("profile drain, failing HSA") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, failing HSA") else { return };
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::Coverage, &program, true);
@@ -192,7 +192,7 @@ const PLACES: &[(&str, &str, &str)] = &[
 
 #[test]
 fn files_that_cannot_be_written_are_said_and_change_nothing() {
-    let Some(bench) = Bench::new("profile drain, files") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, files") else { return };
     let version = bench.work.versions[0];
     bench.script(version, Instrument::DeviceCoverage, "script", true);
     for (index, (name, script, reason)) in PLACES.iter().enumerate() {
@@ -213,7 +213,7 @@ fn files_that_cannot_be_written_are_said_and_change_nothing() {
 
 #[test]
 fn without_locks_each_process_has_its_own_file() {
-    let Some(bench) = Bench::new("profile drain, no locks") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, no locks") else { return };
     let version = bench.work.versions[0];
     bench.script(version, Instrument::DeviceCoverage, "script", true);
     bench.work.run("mkdir run");
@@ -232,7 +232,7 @@ fn quoted(script: &str) -> String {
 
 #[test]
 fn real_runtimes_without_a_gpu_are_survived() {
-    let Some(bench) = Bench::new("profile drain, real runtimes") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, real runtimes") else { return };
     for &version in &bench.work.versions {
         let libraries = |program: &str, drain: bool| {
             bench.script(version, Instrument::Coverage, program, drain);

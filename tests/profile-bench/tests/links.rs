@@ -1,6 +1,6 @@
 //! The archive in every kind of link: it is linked, it drains in time, and it exports no symbols from the image.
 
-use hotswap_profile_bench::{Bench, DRAIN, Instrument, PLUGIN, SCRIPT, counts};
+use hotswap_profile_bench::{DRAIN, Instrument, PLUGIN, ProfileBench, SCRIPT, counts};
 
 const LINKERS: &[(&str, &str)] = &[("bfd", "-fuse-ld=bfd"), ("lld", "-fuse-ld=lld"), ("mold", "-fuse-ld=mold")];
 
@@ -21,7 +21,7 @@ const HIDDEN: &[&str] =
 
 #[test]
 fn every_kind_of_link_drains_and_shows_nothing() {
-    let Some(bench) = Bench::new("profile drain, links") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, links") else { return };
     let version = *bench.work.versions.last().expect("there is a compiler");
     let clang = bench.clang(version, Instrument::Coverage);
     bench.script(version, Instrument::Coverage, "script", true);
@@ -58,7 +58,7 @@ fn every_kind_of_link_drains_and_shows_nothing() {
     }
 }
 
-fn check_symbols(bench: &Bench, version: u32, output: &str) {
+fn check_symbols(bench: &ProfileBench, version: u32, output: &str) {
     let seen = bench.work.run(&format!("llvm-nm-{version} -D --defined-only {output}"));
     let leaks: Vec<&str> = seen.lines().filter(|line| HIDDEN.iter().any(|name| line.contains(name))).collect();
     assert!(leaks.is_empty(), "{output}: {leaks:?}");
@@ -68,7 +68,7 @@ fn check_symbols(bench: &Bench, version: u32, output: &str) {
 
 #[test]
 fn programs_that_are_linked_statically_run_and_say_nothing() {
-    let Some(bench) = Bench::new("profile drain, static links") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, static links") else { return };
     let version = *bench.work.versions.last().expect("there is a compiler");
     bench.work.write("seven.c", b"int main(void) { return 7; }\n");
     for (linker, choice) in LINKERS {
@@ -83,7 +83,7 @@ fn programs_that_are_linked_statically_run_and_say_nothing() {
 
 #[test]
 fn llvms_drain_beside_ours_is_no_conflict() {
-    let Some(bench) = Bench::new("profile drain, beside LLVM's in one image") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, beside LLVM's in one image") else { return };
     for &version in bench.work.versions.iter().filter(|version| **version > 22) {
         let clang = bench.clang(version, Instrument::Coverage);
         bench.work.run(&format!("{clang} --offload-arch=gfx90a -fPIC -x hip -c script.hip -o script.o"));

@@ -1,9 +1,9 @@
 //! Unusual situations: small stacks, forks without handlers, destructors, the end of the first thread, names of files.
 
-use hotswap_profile_bench::{Bench, Counts, DRAIN, Instrument, PLUGIN, Ran, SCRIPT, counts};
+use hotswap_profile_bench::{Counts, DRAIN, Instrument, PLUGIN, ProfileBench, Ran, SCRIPT, counts};
 
 /// Builds `small.c` with the drain, and `script.elf` with the newest clang, whose version it returns.
-fn small(bench: &Bench) -> u32 {
+fn small(bench: &ProfileBench) -> u32 {
     let newest = *bench.work.versions.last().expect("there is a compiler");
     bench.script(newest, Instrument::Coverage, "script", true);
     bench.work.run(&format!("clang-{newest} -O1 -I. small.c {DRAIN} lib/libhsa-runtime64.so.1 -pthread -o small"));
@@ -12,7 +12,7 @@ fn small(bench: &Bench) -> u32 {
 
 #[test]
 fn small_stacks_are_enough() {
-    let Some(bench) = Bench::new("profile drain, small stacks") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, small stacks") else { return };
     let newest = small(&bench);
     for (kind, kibibytes) in [("thread", 16), ("thread", 40), ("handler", 16), ("handler", 32), ("nested", 64)] {
         let ran =
@@ -29,7 +29,7 @@ fn small_stacks_are_enough() {
 
 #[test]
 fn a_drain_takes_less_than_four_kibibytes_of_the_callers_stack() {
-    let Some(bench) = Bench::new("profile drain, bytes of stack") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, bytes of stack") else { return };
     small(&bench);
     let used = bench.work.run(
         "mkdir run; cd run; export LD_LIBRARY_PATH=../lib; ../small ../script.elf used 512 >used; [ $? = 7 ] && cat used",
@@ -74,7 +74,7 @@ const PLACES: &[Place] = &[
     Place { name: "an empty LLVM_PROFILE_FILE", variables: "LLVM_PROFILE_FILE=", words: "launch", ..PLACE },
 ];
 
-fn check(bench: &Bench, version: u32, place: &Place, ran: &Ran) {
+fn check(bench: &ProfileBench, version: u32, place: &Place, ran: &Ran) {
     let context = format!("clang {version}: {}", place.name);
     assert_eq!((ran.code, ran.devices().len()), (Some(7), place.files), "{context}: {} {:?}", ran.error, ran.files);
     let expected = if place.launches == 0 { Counts::new() } else { counts(SCRIPT, place.launches) };
@@ -86,7 +86,7 @@ fn check(bench: &Bench, version: u32, place: &Place, ran: &Ran) {
 
 #[test]
 fn odd_places_lose_nothing_and_count_nothing_twice() {
-    let Some(bench) = Bench::new("profile drain, odd places") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, odd places") else { return };
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::DeviceCoverage, &program, true);
@@ -101,10 +101,10 @@ fn odd_places_lose_nothing_and_count_nothing_twice() {
 
 #[test]
 fn launches_of_the_last_destructors_count() {
-    let Some(bench) = Bench::new("profile drain, destructors of global objects") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, destructors of global objects") else { return };
     for &version in &bench.work.versions {
         for (name, instrument) in [("host", Instrument::Coverage), ("device", Instrument::DeviceCoverage)] {
-            let (clang, link) = (bench.clang(version, instrument), Bench::link(true));
+            let (clang, link) = (bench.clang(version, instrument), ProfileBench::link(true));
             let program = format!("{name}-{version}");
             bench.work.run(&format!(
                 "clang++-{version} -c leaving.cpp -o leaving.o && \
@@ -119,7 +119,7 @@ fn launches_of_the_last_destructors_count() {
 
 #[test]
 fn a_long_name_is_whole() {
-    let Some(bench) = Bench::new("profile drain, long names") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, long names") else { return };
     let version = bench.work.versions[0];
     bench.script(version, Instrument::DeviceCoverage, "script", true);
     let directory = ["d".repeat(250), "e".repeat(250)].join("/");
@@ -137,7 +137,7 @@ fn a_long_name_is_whole() {
 
 #[test]
 fn without_a_directory_for_temporary_files_the_default_name_holds() {
-    let Some(bench) = Bench::new("profile drain, %t") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, %t") else { return };
     let version = bench.work.versions[0];
     for (name, instrument) in [("host", Instrument::Coverage), ("device", Instrument::DeviceCoverage)] {
         bench.script(version, instrument, name, true);
@@ -152,7 +152,7 @@ fn without_a_directory_for_temporary_files_the_default_name_holds() {
 
 #[test]
 fn links_are_not_followed_where_files_are_merged() {
-    let Some(bench) = Bench::new("profile drain, links in the way") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, links in the way") else { return };
     let version = bench.work.versions[0];
     bench.script(version, Instrument::DeviceCoverage, "script", true);
     let variables = "LLVM_PROFILE_FILE=%m.profraw";
@@ -173,10 +173,10 @@ fn programs_with_rights_of_their_own_do_not_believe_the_environment() {
     if !hotswap_userland::can_be_two_users() {
         return hotswap_userland::skip("profile drain, setuid", "only root can be two users");
     }
-    let Some(bench) = Bench::new("profile drain, setuid") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, setuid") else { return };
     let version = bench.work.versions[0];
     for (name, instrument) in [("host", Instrument::Coverage), ("device", Instrument::DeviceCoverage)] {
-        let (clang, link) = (bench.clang(version, instrument), Bench::link(true));
+        let (clang, link) = (bench.clang(version, instrument), ProfileBench::link(true));
         let found = "-Xlinker -rpath -Xlinker $PWD/lib -Xlinker --disable-new-dtags -Xlinker --allow-shlib-undefined";
         bench.work.run(&format!(
             "{clang} --offload-arch=gfx90a -x hip script.hip {link} {found} -o {name} && chmod 755 . && chmod 4755 {name} && \
@@ -196,9 +196,9 @@ fn programs_with_rights_of_their_own_do_not_believe_the_environment() {
 
 #[test]
 fn libraries_do_not_each_read_the_code_of_all() {
-    let Some(bench) = Bench::new("profile drain, ten libraries") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, ten libraries") else { return };
     for &version in &bench.work.versions {
-        let (clang, link) = (bench.clang(version, Instrument::Coverage), Bench::link(true));
+        let (clang, link) = (bench.clang(version, Instrument::Coverage), ProfileBench::link(true));
         bench.script(version, Instrument::Coverage, "with", true);
         bench.script(version, Instrument::DeviceCoverage, "plain", false);
         bench.work.run(&format!("{clang} --offload-arch=gfx90a -fPIC -x hip -c plugin.hip -o plugin.o"));

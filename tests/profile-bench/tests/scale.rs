@@ -1,11 +1,11 @@
 //! Many objects, large ones, many processes.
 
 use hotswap_profile_bench::objects::{self, OBJECTS};
-use hotswap_profile_bench::{Bench, Instrument, SCRIPT, counts};
+use hotswap_profile_bench::{Instrument, ProfileBench, SCRIPT, counts};
 
 #[test]
 fn twenty_six_objects_on_four_gpus() {
-    let Some(bench) = Bench::new("profile drain, 26 objects on 4 GPUs") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, 26 objects on 4 GPUs") else { return };
     let version = *bench.work.versions.last().expect("there is a compiler");
     bench.script(version, Instrument::Coverage, "script", true);
     objects::make(&bench, version, OBJECTS);
@@ -20,7 +20,7 @@ fn twenty_six_objects_on_four_gpus() {
 
 #[test]
 fn a_hundred_megabytes_of_counters() {
-    let Some(bench) = Bench::new("profile drain, 100 MB of counters") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, 100 MB of counters") else { return };
     for &version in &bench.work.versions {
         let program = format!("large-{version}");
         bench.program(version, Instrument::DeviceCoverage, "large.hip", &program, true);
@@ -39,7 +39,7 @@ const PROCESSES: u64 = 1000;
 
 #[test]
 fn a_thousand_processes_end_at_once_in_one_directory() {
-    let Some(bench) = Bench::new("profile drain, 1000 processes") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, 1000 processes") else { return };
     let version = *bench.work.versions.last().expect("there is a compiler");
     bench.script(version, Instrument::DeviceCoverage, "script", true);
     for (name, pattern, files) in [("each", "%p.profraw", PROCESSES as usize), ("one", "%m.profraw", 1)] {

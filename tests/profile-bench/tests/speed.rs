@@ -2,7 +2,7 @@
 //! which one thing is measured at a time.
 
 use hotswap_profile_bench::objects::{self, OBJECTS};
-use hotswap_profile_bench::{Bench, DRAIN, Instrument, Ran};
+use hotswap_profile_bench::{DRAIN, Instrument, ProfileBench, Ran};
 use hotswap_userland::say;
 use std::sync::Mutex;
 
@@ -38,7 +38,7 @@ fn compare(mut time: impl FnMut(&str) -> f64) -> [f64; 3] {
 }
 
 /// Exits with the first objects on one GPU: medians of our time, LLVM's and their ratio, and the most files of each.
-fn exits(bench: &Bench, count: usize, prepare: &str) -> ([f64; 3], [usize; 2]) {
+fn exits(bench: &ProfileBench, count: usize, prepare: &str) -> ([f64; 3], [usize; 2]) {
     let words = objects::words(count, 1);
     let mut files = [0, 0];
     let times = compare(|program| {
@@ -54,7 +54,7 @@ fn exits(bench: &Bench, count: usize, prepare: &str) -> ([f64; 3], [usize; 2]) {
 
 #[test]
 fn an_exit_costs_no_more_than_with_llvms_drain() {
-    let Some(bench) = Bench::new("profile drain, time of an exit") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, time of an exit") else { return };
     let _alone = ALONE.lock();
     // LLVM's drain opens HIP by the name without a version.
     bench.work.run("ln -s libamdhip64.so.7 lib/libamdhip64.so; ln -s libhsa-runtime64.so.1 lib/libhsa-runtime64.so");
@@ -85,7 +85,7 @@ const MANY: usize = 100;
 
 #[test]
 fn an_exit_takes_time_in_proportion_to_the_loads() {
-    let Some(bench) = Bench::new("profile drain, 100 objects on 100 GPUs") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, 100 objects on 100 GPUs") else { return };
     let _alone = ALONE.lock();
     let version = *bench.work.versions.last().expect("there is a compiler");
     bench.script(version, Instrument::Coverage, "ours", true);
@@ -115,7 +115,7 @@ const POOLED: usize = 150;
 
 #[test]
 fn adding_to_pooled_files_costs_at_most_three_times_new_ones() {
-    let Some(bench) = Bench::new("profile drain, 150 files of %m") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, 150 files of %m") else { return };
     let _alone = ALONE.lock();
     let version = *bench.work.versions.last().expect("there is a compiler");
     bench.script(version, Instrument::Coverage, "ours", true);
@@ -142,7 +142,7 @@ const LINKERS: &[&str] = &["bfd", "lld", "mold"];
 
 #[test]
 fn a_link_costs_little_more_with_the_drain() {
-    let Some(bench) = Bench::new("profile drain, cost of a link") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, cost of a link") else { return };
     let _alone = ALONE.lock();
     let version = *bench.work.versions.last().expect("there is a compiler");
     let clang = bench.clang(version, Instrument::Coverage);

@@ -1,6 +1,6 @@
 //! From source to report with the installed tools: hotswap-clang++, CMake, `hotswap profile`, on the stand-ins.
 
-use hotswap_profile_bench::Bench;
+use hotswap_profile_bench::ProfileBench;
 use std::path::Path;
 
 const EXAMPLE: &[(&str, &str)] = &[
@@ -19,7 +19,7 @@ fn set_up(version: u32) -> String {
     )
 }
 
-fn script(bench: &Bench, version: u32, text: &str) -> String {
+fn script(bench: &ProfileBench, version: u32, text: &str) -> String {
     bench.work.run(&format!("{}{text}", set_up(version)))
 }
 
@@ -36,7 +36,7 @@ const COVERAGE: &str = "-fprofile-instr-generate -fcoverage-mapping --offload-ar
 
 #[test]
 fn host_and_device_are_in_one_report() {
-    let Some(bench) = Bench::new("profile tools") else { return };
+    let Some(bench) = ProfileBench::new("profile tools") else { return };
     for &version in &bench.work.versions {
         let (app, run) = (format!("app-{version}"), format!("run-{version}"));
         script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o {app}"));
@@ -81,7 +81,7 @@ fn host_and_device_are_in_one_report() {
 
 #[test]
 fn a_merged_profile_beside_raw_ones_is_not_counted_twice() {
-    let Some(bench) = Bench::new("profile tools, merged beside raw") else { return };
+    let Some(bench) = ProfileBench::new("profile tools, merged beside raw") else { return };
     let newest = *bench.work.versions.last().expect("there is a compiler");
     script(&bench, newest, &format!("X {COVERAGE} -x hip saxpy.hip -o app"));
     let ran = bench.start("run", "", "$B/app");
@@ -103,7 +103,7 @@ fn a_merged_profile_beside_raw_ones_is_not_counted_twice() {
 
 /// Merges these files and directories into `sum.profdata`, and returns its functions with their counters. What `profile`
 /// said is in `said`.
-fn merged_counters(bench: &Bench, files: &str) -> String {
+fn merged_counters(bench: &ProfileBench, files: &str) -> String {
     let version = *bench.work.versions.last().expect("there is a compiler");
     let merge = format!("profile merge {files} -o sum.profdata >said 2>&1");
     script(bench, version, &format!("{merge}; profile show sum.profdata --functions"))
@@ -111,7 +111,7 @@ fn merged_counters(bench: &Bench, files: &str) -> String {
 
 #[test]
 fn merged_profiles_are_left_out_only_in_directories_that_have_raw_ones() {
-    let Some(bench) = Bench::new("profile tools, merged in another directory") else { return };
+    let Some(bench) = ProfileBench::new("profile tools, merged in another directory") else { return };
     let newest = *bench.work.versions.last().expect("there is a compiler");
     script(&bench, newest, &format!("X {COVERAGE} -x hip saxpy.hip -o app"));
     let ran = bench.start("run", "", "$B/app");
@@ -137,7 +137,7 @@ fn merged_profiles_are_left_out_only_in_directories_that_have_raw_ones() {
 
 #[test]
 fn what_llvm_would_reject_is_refused_by_name() {
-    let Some(bench) = Bench::new("profile tools, bad input") else { return };
+    let Some(bench) = ProfileBench::new("profile tools, bad input") else { return };
     let version = bench.work.versions[0];
     script(
         &bench,
@@ -236,7 +236,7 @@ fn fill_with_zeros(mut profile: Vec<u8>) -> Vec<u8> {
 /// Each damage is told by the name of the file, beside a sound profile, too, and nothing is written.
 #[test]
 fn damage_of_every_kind_is_refused_by_name() {
-    let Some(bench) = Bench::new("profile tools, damage") else { return };
+    let Some(bench) = ProfileBench::new("profile tools, damage") else { return };
     let version = bench.work.versions[0];
     script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o app"));
     bench.start("good", "", "$B/app");
@@ -261,7 +261,7 @@ fn damage_of_every_kind_is_refused_by_name() {
 
 #[test]
 fn empty_profiles_are_left_out_and_damaged_ones_on_request() {
-    let Some(bench) = Bench::new("profile tools, empty and damaged profiles") else { return };
+    let Some(bench) = ProfileBench::new("profile tools, empty and damaged profiles") else { return };
     let version = bench.work.versions[0];
     script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o app"));
     bench.start("good", "", "$B/app");
@@ -303,7 +303,7 @@ fn empty_profiles_are_left_out_and_damaged_ones_on_request() {
 
 #[test]
 fn profiles_of_several_llvms_become_one() {
-    let Some(bench) = Bench::new("profile tools, several LLVMs") else { return };
+    let Some(bench) = ProfileBench::new("profile tools, several LLVMs") else { return };
     for &version in &bench.work.versions {
         script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o app-{version}"));
         bench.start(&format!("run-{version}"), "", &format!("$B/app-{version}"));
@@ -323,7 +323,7 @@ fn profiles_of_several_llvms_become_one() {
 
 #[test]
 fn the_example_shows_what_the_device_executed() {
-    let Some(bench) = Bench::new("examples/pgo") else { return };
+    let Some(bench) = ProfileBench::new("examples/pgo") else { return };
     bench.work.run("mkdir example");
     for (name, text) in EXAMPLE {
         bench.work.write(&Path::new("example").join(name).display().to_string(), text.as_bytes());

@@ -2,7 +2,7 @@
 //!
 //! The result is the table of `docs/reference/profile-drain.md`; `HOTSWAP_BLESS=1` writes it.
 
-use hotswap_profile_bench::{Bench, Counts, Instrument, PLUGIN, SCRIPT, counts};
+use hotswap_profile_bench::{Counts, Instrument, PLUGIN, ProfileBench, SCRIPT, counts};
 use hotswap_userland::{blesses, say, slice};
 use std::collections::BTreeMap;
 
@@ -117,7 +117,7 @@ struct Found {
     counts: Counts,
 }
 
-fn try_situation(bench: &Bench, version: u32, drain: bool, index: usize, situation: &Situation) -> Found {
+fn try_situation(bench: &ProfileBench, version: u32, drain: bool, index: usize, situation: &Situation) -> Found {
     let program =
         format!("{}-{version}-{:?}{}", if drain { "ours" } else { "llvms" }, situation.instrument, situation.object);
     let directory = format!("run-{version}-{drain}-{index}");
@@ -191,7 +191,7 @@ const BEGIN: &str =
 const END: &str = "<!-- end of the table -->\n";
 
 /// The table, with the exact versions of the compilers: another LLVM may behave differently.
-fn table(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) -> (String, String) {
+fn table(bench: &ProfileBench, cells: &BTreeMap<(usize, u32), [String; 2]>) -> (String, String) {
     let versions = &bench.work.versions;
     let exact = |version: &u32| bench.work.run(&format!("clang-{version} -dumpversion")).trim().to_owned();
     let of = format!("Compilers: clang {}.\n", versions.iter().map(exact).collect::<Vec<_>>().join(", "));
@@ -209,7 +209,7 @@ fn table(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) -> (String,
 }
 
 /// Compares the document's table, or writes it.
-fn check_document(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) {
+fn check_document(bench: &ProfileBench, cells: &BTreeMap<(usize, u32), [String; 2]>) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/profile-drain.md");
     let document = std::fs::read_to_string(path).expect("the document is there");
     let (of, made) = table(bench, cells);
@@ -226,7 +226,7 @@ fn check_document(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) {
 
 #[test]
 fn ours_is_right_where_llvms_is_not() {
-    let Some(bench) = Bench::new("profile drain, beside LLVM's") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, beside LLVM's") else { return };
     bench.work.run("cp -r lib dev && ln -s libamdhip64.so.7 dev/libamdhip64.so && ln -s libhsa-runtime64.so.1 dev/libhsa-runtime64.so");
     let (mut bad, mut cells) = (Vec::new(), BTreeMap::new());
     let drains = slice("drains", vec![(true, "ours"), (false, "llvms")], |_, (ours, _)| *ours || blesses());
@@ -235,7 +235,7 @@ fn ours_is_right_where_llvms_is_not() {
             for instrument in [Instrument::Coverage, Instrument::DeviceCoverage, Instrument::DeviceIr] {
                 let program = format!("{name}-{version}-{instrument:?}");
                 bench.script(version, instrument, &program, drain);
-                let (clang, link) = (bench.clang(version, instrument), Bench::link(drain));
+                let (clang, link) = (bench.clang(version, instrument), ProfileBench::link(drain));
                 bench.work.run(&format!(
                     "{clang} --offload-arch=gfx90a -fPIC -shared -x hip plugin.hip {link} -o {program}.so && \
                      clang++-{version} -c leaving.cpp -o leaving.o && \

@@ -1,6 +1,6 @@
 //! Whole builds through hotswap-clang++: kinds of programs, linkers and compilers; each is run and drained.
 
-use hotswap_profile_bench::{Bench, Counts, PLUGIN, SCRIPT, counts};
+use hotswap_profile_bench::{Counts, PLUGIN, ProfileBench, SCRIPT, counts};
 use hotswap_userland::in_turn;
 
 /// Shell: `X` compiles HIP through the installation under test; `L` links with the linker of the row.
@@ -70,14 +70,14 @@ const KINDS: &[Kind] = &[
 ];
 
 /// No symbol of the drain is visible outside of its image.
-fn shows_nothing(bench: &Bench, version: u32, file: &str) -> bool {
+fn shows_nothing(bench: &ProfileBench, version: u32, file: &str) -> bool {
     let seen = bench.work.run(&format!("llvm-nm-{version} -D --defined-only {file}"));
     let hidden = ["hotswap", "__llvm_profile_offload", "__llvm_profile_hip", "hipModuleUnload", "interceptor", "rust"];
     !seen.lines().any(|line| hidden.iter().any(|name| line.contains(name)))
 }
 
 fn check(linker: &str) {
-    let Some(bench) = Bench::new(&format!("profile drain, built through the wrapper, {linker}")) else { return };
+    let Some(bench) = ProfileBench::new(&format!("profile drain, built through the wrapper, {linker}")) else { return };
     let (mut wrong, mut made) = (Vec::new(), (0, ""));
     // Each linker has the compilers in another turn.
     let mut versions = bench.work.versions.clone();
@@ -125,7 +125,7 @@ fn every_kind_of_program_is_drained_when_mold_links_it() {
 
 #[test]
 fn context_sensitive_counters_are_counted() {
-    let Some(bench) = Bench::new("profile drain, context-sensitive counters") else { return };
+    let Some(bench) = ProfileBench::new("profile drain, context-sensitive counters") else { return };
     for &version in &bench.work.versions {
         let build = "X -O2 -fcs-profile-generate -x hip script.hip -x none -lamdhip64 -o";
         bench.work.run(&format!("{}{build} out-{version}", set_up(version, "bfd")));

@@ -61,7 +61,7 @@ impl JudgedPair {
         let shifts = shifts_to_make(&object, &target);
         if !shifts.is_empty() {
             let order = AdaptRequest { target, keep_machine: false };
-            let made = hotswap_adapt::copy_system_sgprs(original, &shifts, &order)?;
+            let made = hotswap_adapt::copy_system_sgprs(&object, &shifts, &order)?;
             let counts = made.record.families.into_iter().filter(|family| family.name == "user_sgpr_count");
             return Ok(MadeObject { bytes: made.bytes, families: counts.collect() });
         }

@@ -24,7 +24,7 @@ pub use expression::{Inherit, expression};
 pub use golden::{ENV_BLESS, blesses, cases_in, golden};
 pub use namespace::{Mount, Namespace, has_mount_right, inner_words};
 pub use slice::{ENV_EVERYTHING, SLICE, everything, in_turn, one_of_each, slice};
-pub use workbench::{Workbench, tool};
+pub use workbench::{Workbench, hip_clang, tool};
 pub use workers::{ENV_MINUTES, run_cases};
 
 use std::env;

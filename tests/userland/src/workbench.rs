@@ -4,7 +4,7 @@
 
 use crate::{ENV_ROCM, ENV_ROOT, Userland, skip};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// A userland, a scratch directory in it, and the installed compilers.
@@ -76,14 +76,19 @@ impl Workbench {
         let _ = std::fs::remove_file(self.path(name));
     }
 
+    /// A program of the userland that runs in the directory.
+    pub fn command(&self, program: &str) -> Command {
+        let inside = Path::new("/tmp").join(self.directory().file_name().unwrap_or_default());
+        self.userland.command(inside, program)
+    }
+
     /// The output of a script that runs in the directory; `$ROCM` is the value of [`ENV_ROCM`].
     ///
     /// # Panics
     /// If the userland lacks a shell.
     pub fn shell(&self, script: &str) -> Output {
-        let inside = Path::new("/tmp").join(self.directory().file_name().unwrap_or_default());
         let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();
-        let mut command = self.userland.command(inside, "/bin/bash");
+        let mut command = self.command("/bin/bash");
         command.args(["-c", script]).env("ROCM", rocm).output().expect("the userland has a shell")
     }
 
@@ -118,6 +123,15 @@ impl Workbench {
         self.read(&format!("{name}.co"))
     }
 
+    /// Builds `lookup`, which asks comgr for a target's code object in a file as the HIP runtime does.
+    ///
+    /// # Panics
+    /// If it cannot be built.
+    pub fn build_lookup(&self) {
+        self.write("lookup.c", include_bytes!("../../comgr/lookup.c"));
+        self.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
+    }
+
     /// LLVM's listing of a file's code. `words` are further arguments of `llvm-objdump`.
     ///
     /// # Panics
@@ -129,6 +143,13 @@ impl Workbench {
 
 fn is_clang_installed(version: &u32, userland: &Userland) -> bool {
     userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok()
+}
+
+/// The C++ driver of that version as the words of a shell, for HIP without its headers; `$ROCM` is set by [`Workbench::shell`].
+pub fn hip_clang(version: u32) -> String {
+    // The driver of 22 finds HIP's library by the search path.
+    let rocm = if version > 22 { " ${ROCM:+--rocm-path=$ROCM}" } else { "" };
+    format!("clang++-{version}{rocm} -nogpuinc")
 }
 
 /// The path of a tool of that version of LLVM inside the userland.

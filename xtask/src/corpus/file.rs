@@ -49,7 +49,7 @@ pub(super) struct Row {
     pub(super) memory: u64,
 }
 
-pub(super) struct Bench {
+pub(super) struct PackageBench {
     pub(super) session: Session,
     pub(super) hotswap: PathBuf,
     /// The machine's directory that is visible inside as [`Session::work`].
@@ -83,7 +83,7 @@ impl Row {
     }
 }
 
-impl Bench {
+impl PackageBench {
     /// `None` for a file without device code.
     pub(super) fn file(&self, path: &Path) -> Outcome<Option<Row>> {
         let mut command = self.command(&["list", "--format", "json"], path);

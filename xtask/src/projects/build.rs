@@ -38,7 +38,7 @@ pub(crate) const TIMED: &str = "import resource, subprocess, sys\n\
                      print(u.ru_utime + u.ru_stime)\n\
                      sys.exit(code)";
 
-pub(super) struct Bench {
+pub(super) struct ProjectBench {
     pub(super) session: Session,
     /// The machine's directory that is visible inside as [`Session::work`].
     pub(super) work: PathBuf,
@@ -183,7 +183,7 @@ fn expand(text: &str, paths: &[(String, String)]) -> String {
     paths.iter().fold(text.to_owned(), |text, (name, path)| text.replace(name, path))
 }
 
-impl Bench {
+impl ProjectBench {
     pub(super) fn compare(&self, project: &Project) -> Outcome<Comparison> {
         let (prepared, version) = self.prepare(project)?;
         let mut result = Comparison { version, ..Comparison::default() };
@@ -433,7 +433,7 @@ fn join_build(build: ScopedJoinHandle<Outcome<Measured>>) -> Outcome<Measured> {
     build.join().unwrap_or_else(|_| fail("the thread of a build ended early"))
 }
 
-fn read_built_file(directory: &str, bench: &Bench, file: &str) -> Result<Vec<u8>, Failure> {
+fn read_built_file(directory: &str, bench: &ProjectBench, file: &str) -> Result<Vec<u8>, Failure> {
     fs::read(bench.work.join(directory).join(file)).during("read", &bench.work)
 }
 

@@ -1,6 +1,6 @@
 //! The code objects in a file, taken out by LLVM's tools.
 
-use super::build::Bench;
+use super::build::ProjectBench;
 use crate::outcome::{During, Outcome};
 use crate::run;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::path::Path;
 const OBJCOPY: &str = "llvm-objcopy-22";
 const BUNDLER: &str = "clang-offload-bundler-22";
 
-impl Bench {
+impl ProjectBench {
     /// The code object of a GPU in an object or library with one bundle; `directory` is a path inside.
     pub(super) fn code_object(&self, directory: &str, file: &str, gpu: &str) -> Outcome<Vec<u8>> {
         let inside = self.session.work.join(directory);

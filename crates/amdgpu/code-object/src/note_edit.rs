@@ -69,7 +69,6 @@ fn note_fault_error((at, what): NoteFault, offset: usize) -> Diagnostic {
 /// A number in the metadata that changes.
 struct ChangedNumber {
     range: Range<usize>,
-    /// Its new value.
     value: u64,
 }
 

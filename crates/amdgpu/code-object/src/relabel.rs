@@ -203,7 +203,7 @@ fn several_places(object: &CodeObject<'_>) -> Diagnostic {
 pub(crate) struct MovedTable {
     /// Index of its section.
     pub(crate) section: usize,
-    /// Its new offset.
+    /// Its offset in the new file.
     pub(crate) at: usize,
 }
 

@@ -60,7 +60,6 @@ pub struct Overlap {
     pub read_after_write: bool,
     /// The consumer writes a register that the producer reads.
     pub write_after_read: bool,
-    /// Both write it.
     pub write_after_write: bool,
     /// Only vector registers count.
     pub in_vectors: bool,

@@ -42,7 +42,6 @@ pub enum PlaceSource {
         kind: u16,
         /// Lowest bit of its field in the instruction.
         at: u8,
-        /// Number of bits.
         width: u8,
         /// Lowest bit in the register's number.
         from: u8,

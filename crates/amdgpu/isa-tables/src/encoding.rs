@@ -12,8 +12,7 @@ record! {
         pub at: u8,
         /// Lowest bit in the field's value.
         pub from: u8,
-        /// Number of bits.
-        pub width: u8,
+            pub width: u8,
     }
 }
 

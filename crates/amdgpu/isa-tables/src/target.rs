@@ -2,7 +2,7 @@
 
 use crate::TARGETS;
 
-/// A processor.
+/// A processor whose instructions the tables have.
 #[derive(Debug)]
 pub struct Target {
     /// As in `--offload-arch`.

@@ -6,7 +6,6 @@ pub struct AtomicRow {
     pub name: &'static str,
     /// 64 bits instead of 32.
     pub is_wide: bool,
-    /// The new value.
     pub update: AtomicUpdate,
     /// It has a value to compare with besides the new one.
     pub compares: bool,

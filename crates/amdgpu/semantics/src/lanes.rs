@@ -29,7 +29,6 @@ pub enum LaneType {
     /// 64 bits, no float.
     B64,
     F16,
-    /// A brain float.
     Bf16,
     F32,
     F64,

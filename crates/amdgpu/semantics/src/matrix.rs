@@ -32,7 +32,6 @@ pub enum MatrixFormat {
     /// 32-bit floats of which ten bits of the mantissa count.
     Xf32,
     F16,
-    /// Brain floats.
     Bf16,
     /// 8-bit floats, E4M3.
     Fp8,

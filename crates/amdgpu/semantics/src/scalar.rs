@@ -17,7 +17,7 @@ pub struct ScalarInput {
     pub b: u64,
     /// Third source, or the old value of the destination.
     pub c: u64,
-    /// The condition code.
+    /// The condition code SCC before the instruction.
     pub scc: bool,
     pub mode: FloatMode,
 }

@@ -24,7 +24,9 @@ pub use capability::{Capabilities, Capability};
 pub use compilers::OLDEST_LLVM;
 pub use flags::{EFlags, FeatureBits, FlagsError};
 pub use limits::{Lds, Limits, SgprFile, Sgprs, Vgprs};
-pub use processor::{IsaFamily, Processor, ProcessorKind, Support, WaveSizes, by_mach, by_triple, find_processor};
+pub use processor::{
+    IsaFamily, Processor, ProcessorKind, Support, WaveSizes, by_mach, by_triple, find_processor, require_processor,
+};
 pub use products::{
     AmbiguousProduct, GpuProduct, PRODUCTS, describe_unknown, products_of, resolve_or_refuse, resolve_processor,
     suggest_processor,

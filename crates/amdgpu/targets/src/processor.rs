@@ -1,6 +1,6 @@
 //! The rows of the processor table.
 
-use crate::{Capabilities, Capability, Limits, PROCESSORS};
+use crate::{Capabilities, Capability, Limits, PROCESSORS, TargetError};
 use std::fmt;
 
 /// One processor, or one generic target for several.
@@ -166,6 +166,14 @@ impl fmt::Display for Processor {
 /// The processor of that name, the withdrawn ones included.
 pub fn find_processor(name: &str) -> Option<&'static Processor> {
     PROCESSORS.iter().find(|processor| processor.name == name)
+}
+
+/// [`find_processor`], for a name that must be known.
+///
+/// # Errors
+/// [`TargetError::Unknown`].
+pub fn require_processor(name: &str) -> Result<&'static Processor, TargetError> {
+    find_processor(name).ok_or_else(|| TargetError::Unknown(name.to_owned()))
 }
 
 /// The processor that a triple names in LLVM 24's spelling, as in `amdgpu12.50-amd-amdhsa`.

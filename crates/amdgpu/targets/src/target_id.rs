@@ -3,7 +3,7 @@
 //! `gfx90a:sramecc+:xnack-`: the processor, then each stated feature once, in alphabetical order.
 //! Reading accepts any order (the bundle tools sort, people do not); writing is canonical.
 
-use crate::{Processor, Support, describe_unknown, find_processor};
+use crate::{Processor, Support, describe_unknown, require_processor};
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 use std::str::FromStr;
@@ -67,6 +67,16 @@ pub enum TargetError {
     },
 }
 
+impl Processor {
+    /// Refuses a processor that LLVM has withdrawn: no code is made for it.
+    ///
+    /// # Errors
+    /// [`TargetError::Withdrawn`].
+    pub fn refuse_withdrawn(&self) -> Result<(), TargetError> {
+        if self.withdrawn { Err(TargetError::Withdrawn(self.name.to_owned())) } else { Ok(()) }
+    }
+}
+
 impl From<TargetError> for Diagnostic {
     fn from(error: TargetError) -> Self {
         Self::error(codes::UNKNOWN_TARGET, error.to_string())
@@ -119,10 +129,8 @@ impl FromStr for TargetId {
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
-        let processor = find_processor(name).ok_or_else(|| TargetError::Unknown(name.to_owned()))?;
-        if processor.withdrawn {
-            return Err(TargetError::Withdrawn(name.to_owned()));
-        }
+        let processor = require_processor(name)?;
+        processor.refuse_withdrawn()?;
         let mut id = Self::of_processor(processor);
         for part in parts {
             id.state_feature(part, text)?;

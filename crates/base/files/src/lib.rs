@@ -26,6 +26,7 @@ mod threads;
 mod truncated;
 mod write;
 
+pub mod asked_program;
 pub mod reads;
 
 pub use beside::remove_left_over;

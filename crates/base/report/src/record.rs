@@ -85,7 +85,6 @@ pub struct FamilyCount {
 /// One entry of the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryRecord {
-    /// Bundle entry ID.
     pub id: String,
     /// Target ID, for example `gfx90a:sramecc+:xnack-`.
     pub target: String,
@@ -93,7 +92,6 @@ pub struct EntryRecord {
     pub route: Route,
     /// SHA-256 of its bytes, hexadecimal.
     pub sha256: String,
-    /// Size in bytes.
     pub size: u64,
     /// Target ID of the code object that it was derived from.
     #[serde(default, skip_serializing_if = "Option::is_none")]

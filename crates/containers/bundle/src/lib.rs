@@ -30,6 +30,7 @@ mod foreign;
 pub mod host_object;
 mod image;
 mod inflate;
+pub mod inventory;
 mod kernel_archive;
 pub mod linked;
 mod loose;

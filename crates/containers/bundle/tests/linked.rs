@@ -10,7 +10,7 @@ use common::{HOST, id, object};
 use hotswap_bundle::linked::{BundleReplacement, replace_bundles};
 use hotswap_bundle::{Bundle, Compression, find_containers, parse};
 use hotswap_report::codes;
-use hotswap_userland::{HIP_HEADER, Workbench};
+use hotswap_userland::{HIP_HEADER, Workbench, hip_clang};
 
 /// Registers its kernel and requests a GPU; `second` makes a second bundle.
 const PROGRAM: &str = "#include \"hip.h\"
@@ -36,38 +36,33 @@ __global__ void kernel(int *p) { p[0] *= 3; }
 void second(int *p) { kernel<<<1, 64>>>(p); }
 ";
 
-struct Bench(Workbench);
+/// A workbench with the program's sources, and the query of comgr.
+fn program_bench(test: &str) -> Option<Workbench> {
+    let bench = Workbench::new(test)?;
+    bench.write("hip.h", HIP_HEADER.as_bytes());
+    bench.write("program.hip", PROGRAM.as_bytes());
+    bench.write("second.hip", SECOND.as_bytes());
+    bench.build_lookup();
+    Some(bench)
+}
 
-impl Bench {
-    fn new(test: &str) -> Option<Self> {
-        let bench = Workbench::new(test)?;
-        bench.write("hip.h", HIP_HEADER.as_bytes());
-        bench.write("program.hip", PROGRAM.as_bytes());
-        bench.write("second.hip", SECOND.as_bytes());
-        bench.write("lookup.c", include_bytes!("../../../../tests/comgr/lookup.c"));
-        bench.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
-        Some(Self(bench))
-    }
+/// The program registers all its kernels, finds its zeros and ends with HIP's own message.
+fn asks_for_a_gpu(bench: &Workbench, what: &str) {
+    let output = bench.shell("LD_LIBRARY_PATH=. ./x");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("no ROCm-capable device"), "{what}: {said}");
+}
 
-    /// The program registers all its kernels, finds its zeros and ends with HIP's own message.
-    fn asks_for_a_gpu(&self, what: &str) {
-        let output = self.0.shell("LD_LIBRARY_PATH=. ./x");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(1) && said.contains("no ROCm-capable device"), "{what}: {said}");
-    }
-
-    /// Compiles and links; the file that holds the bundles is `x` or `libx.so`.
-    fn build(&self, version: u32, case: &Case) {
-        let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
-        let clang = format!("clang++-{version} {rocm} -nogpuinc --offload-arch=gfx1030,gfx900 {}", case.words);
-        self.0.run(&match case.library {
-            false => format!("{clang} program.hip second.hip -o x -lamdhip64"),
-            true => format!(
-                "set -e; {clang} -fPIC -shared program.hip second.hip -o libx.so -lamdhip64 -Wl,-soname,libx.so
-                 clang++-{version} -x c++ /dev/null -o x -L. -Wl,--no-as-needed -lx"
-            ),
-        });
-    }
+/// Compiles and links; the file that holds the bundles is `x` or `libx.so`.
+fn build(bench: &Workbench, version: u32, case: &Case) {
+    let clang = format!("{} --offload-arch=gfx1030,gfx900 {}", hip_clang(version), case.words);
+    bench.run(&match case.library {
+        false => format!("{clang} program.hip second.hip -o x -lamdhip64"),
+        true => format!(
+            "set -e; {clang} -fPIC -shared program.hip second.hip -o libx.so -lamdhip64 -Wl,-soname,libx.so
+             clang++-{version} -x c++ /dev/null -o x -L. -Wl,--no-as-needed -lx"
+        ),
+    });
 }
 
 struct Case {
@@ -131,16 +126,16 @@ const ZEROS: &[ZerosCase] = &[
 /// so the file grows by them alone, and shrinks with them.
 #[test]
 fn zeros_in_memory_are_not_written() {
-    let Some(bench) = Bench::new("zeros_in_memory_are_not_written") else { return };
-    let version = bench.0.versions[0];
+    let Some(bench) = program_bench("zeros_in_memory_are_not_written") else { return };
+    let version = bench.versions[0];
     for ZerosCase { case, bytes } in ZEROS {
         let what = format!("{} {bytes}", case.words);
         // A byte of each page is read.
         let program = PROGRAM.replace("zeros[70000]", &format!("zeros[{bytes}]")).replace("++at", "at += 4096");
-        bench.0.write("program.hip", program.as_bytes());
-        bench.build(version, case);
+        bench.write("program.hip", program.as_bytes());
+        build(&bench, version, case);
         let name = if case.library { "libx.so" } else { "x" };
-        let before = bench.0.read(name);
+        let before = bench.read(name);
         assert!(before.len() < 1 << 20, "{what}");
         let exchanges = grown(&before, 300_000);
         let once = replace_bundles(&before, &exchanges).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -160,10 +155,10 @@ fn zeros_in_memory_are_not_written() {
 /// Without a program header to spare, zeros of more than 16 MiB are refused, with the ways out.
 #[test]
 fn zeros_without_a_free_header_are_refused() {
-    let Some(bench) = Bench::new("zeros_without_a_free_header_are_refused") else { return };
-    bench.0.write("program.hip", PROGRAM.replace("zeros[70000]", "zeros[100000000]").as_bytes());
-    bench.build(bench.0.versions[0], &case("-O1", false, 2));
-    let mut before = bench.0.read("x");
+    let Some(bench) = program_bench("zeros_without_a_free_header_are_refused") else { return };
+    bench.write("program.hip", PROGRAM.replace("zeros[70000]", "zeros[100000000]").as_bytes());
+    build(&bench, bench.versions[0], &case("-O1", false, 2));
+    let mut before = bench.read("x");
     let count = u16::from_le_bytes(before[56..58].try_into().unwrap()) as usize;
     for at in (0..count).map(|number| 64 + number * 56) {
         // PT_NOTE becomes PT_NULL.
@@ -179,17 +174,17 @@ fn zeros_without_a_free_header_are_refused() {
 
 #[test]
 fn grown_programs_and_libraries_work_stripped_and_copied() {
-    let Some(bench) = Bench::new("grown_programs_and_libraries_work_stripped_and_copied") else { return };
+    let Some(bench) = program_bench("grown_programs_and_libraries_work_stripped_and_copied") else { return };
     for (number, case) in CASES.iter().enumerate() {
         // Every linker and mode with one clang, every clang with some: compiling dominates the time.
-        let one = number % bench.0.versions.len();
-        let versions = &bench.0.versions[one..=one];
+        let one = number % bench.versions.len();
+        let versions = &bench.versions[one..=one];
         for version in versions {
             let what = format!("clang {version} {}", case.words);
-            bench.build(*version, case);
+            build(&bench, *version, case);
             let name = if case.library { "libx.so" } else { "x" };
-            bench.asks_for_a_gpu(&what);
-            let before = bench.0.read(name);
+            asks_for_a_gpu(&bench, &what);
+            let before = bench.read(name);
             assert_eq!(bundles(&before).len(), case.bundles, "{what}");
             let exchanges = grown(&before, 300_000);
             let once = replace_bundles(&before, &exchanges).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -204,7 +199,7 @@ fn grown_programs_and_libraries_work_stripped_and_copied() {
 }
 
 fn check(
-    bench: &Bench,
+    bench: &Workbench,
     version: u32,
     name: &str,
     (file, commands): (&[u8], &[&str]),
@@ -214,30 +209,29 @@ fn check(
     let expected: Vec<_> = exchanges.iter().map(|exchange| exchange.new.to_vec()).collect();
     for command in commands {
         let what = format!("{what}: {command}");
-        bench.0.write(name, file);
+        bench.write(name, file);
         let command = command.replace('X', name).replace('V', &version.to_string());
-        let said = bench.0.shell(&command);
+        let said = bench.shell(&command);
         let said = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(said.is_empty(), "{what}: {said}");
-        assert!(bundles(&bench.0.read(name)) == expected, "{what}");
-        bench.asks_for_a_gpu(&what);
+        assert!(bundles(&bench.read(name)) == expected, "{what}");
+        asks_for_a_gpu(bench, &what);
     }
-    bench.0.write(name, file);
+    bench.write(name, file);
     let said = bench
-        .0
         .run(&format!("llvm-readelf-{version} -a {name} 2>&1 >/dev/null; readelf -Wa {name} 2>&1 >/dev/null; true"));
     assert_eq!(said, "", "{what}");
-    bench.0.run(&format!("objcopy -O binary --only-section=.hip_fatbin {name} fatbin"));
-    assert!(bench.0.read("fatbin").starts_with(&expected[0]), "{what}");
-    bench.0.write("one", &expected[0]);
-    bench.0.run("rm -f out; ./lookup -o out one amdgcn-amd-amdhsa--gfx1031");
+    bench.run(&format!("objcopy -O binary --only-section=.hip_fatbin {name} fatbin"));
+    assert!(bench.read("fatbin").starts_with(&expected[0]), "{what}");
+    bench.write("one", &expected[0]);
+    bench.run("rm -f out; ./lookup -o out one amdgcn-amd-amdhsa--gfx1031");
     assert_eq!(
-        bench.0.read("out"),
+        bench.read("out"),
         parse(&expected[0]).unwrap().0.entry(&id("gfx1031")).unwrap().data.to_vec(),
         "{what}"
     );
     if version > 22 {
-        let listed = bench.0.run(&format!("clang-offload-bundler-{version} -list -type=o -input=fatbin"));
+        let listed = bench.run(&format!("clang-offload-bundler-{version} -list -type=o -input=fatbin"));
         assert_eq!(listed.matches("gfx1031").count(), expected.len(), "{what}: {listed}");
     }
 }
@@ -246,13 +240,13 @@ fn check(
 /// names (RCCL is such a library).
 #[test]
 fn a_pointer_by_an_exported_symbol_moves_with_it() {
-    let Some(bench) = Bench::new("a_pointer_by_an_exported_symbol_moves_with_it") else { return };
+    let Some(bench) = program_bench("a_pointer_by_an_exported_symbol_moves_with_it") else { return };
     // Later ones have the new driver alone.
-    assert_eq!(bench.0.versions[0], 22);
+    assert_eq!(bench.versions[0], 22);
     let case = case("-O1 -fgpu-rdc --hip-link --no-offload-new-driver", true, 1);
-    bench.build(22, &case);
-    let file = bench.0.read("libx.so");
-    let rows = bench.0.run("readelf -rW libx.so");
+    build(&bench, 22, &case);
+    let file = bench.read("libx.so");
+    let rows = bench.run("readelf -rW libx.so");
     let row = rows.lines().find(|line| line.contains("__hip_fatbin_")).unwrap_or_else(|| panic!("{rows}"));
     assert!(row.contains("R_X86_64_64") && row.ends_with("+ 0"), "{row}");
     let exchanges = grown(&file, 300_000);
@@ -260,13 +254,13 @@ fn a_pointer_by_an_exported_symbol_moves_with_it() {
     check(&bench, 22, "libx.so", (&moved, &["true", "strip X", "llvm-strip-V X"]), &exchanges, case.words);
     // The loader's own answer: the symbol is where the bundle is.
     let symbol = row.split_whitespace().nth(4).unwrap();
-    bench.0.write("libx.so", &moved);
+    bench.write("libx.so", &moved);
     let begins = format!(
         "import ctypes; library = ctypes.CDLL('./libx.so'); bundle = ctypes.c_char.in_dll(library, '{symbol}'); \
          print(ctypes.string_at(ctypes.addressof(bundle), 24).decode())"
     );
-    bench.0.write("begins.py", begins.as_bytes());
-    assert_eq!(bench.0.run("python3 begins.py").trim(), "__CLANG_OFFLOAD_BUNDLE__");
+    bench.write("begins.py", begins.as_bytes());
+    assert_eq!(bench.run("python3 begins.py").trim(), "__CLANG_OFFLOAD_BUNDLE__");
     // The relocation's entry: place, type, number of the symbol, addend.
     let place = u64::from_str_radix(row.split_whitespace().next().unwrap(), 16).unwrap();
     let entry = [place.to_le_bytes().as_slice(), &[1, 0, 0, 0]].concat();
@@ -297,13 +291,13 @@ const SHRINKING: &[(&str, bool, bool)] = &[
 
 #[test]
 fn files_become_smaller_where_their_layout_allows_it() {
-    let Some(bench) = Bench::new("files_become_smaller_where_their_layout_allows_it") else { return };
-    bench.0.write("second.hip", LARGE.as_bytes());
-    let version = bench.0.versions[0];
+    let Some(bench) = program_bench("files_become_smaller_where_their_layout_allows_it") else { return };
+    bench.write("second.hip", LARGE.as_bytes());
+    let version = bench.versions[0];
     for (words, library, shrinks) in SHRINKING {
-        bench.build(version, &Case { words, library: *library, bundles: 2 });
+        build(&bench, version, &Case { words, library: *library, bundles: 2 });
         let name = if *library { "libx.so" } else { "x" };
-        let file = bench.0.read(name);
+        let file = bench.read(name);
         let exchange = |found: &hotswap_bundle::FoundContainer<'_>| {
             let (mut bundle, _) = parse(found.bytes).unwrap();
             bundle.retain(|entry| !entry.id.ends_with("gfx900"));
@@ -338,11 +332,12 @@ fn files_become_smaller_where_their_layout_allows_it() {
 
 #[test]
 fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() {
-    let Some(bench) = Bench::new("smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others") else {
+    let Some(bench) = program_bench("smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others")
+    else {
         return;
     };
-    bench.build(bench.0.versions[0], &CASES[0]);
-    let file = bench.0.read("x");
+    build(&bench, bench.versions[0], &CASES[0]);
+    let file = bench.read("x");
     let found: Vec<_> = find_containers(&file).found.iter().map(|found| found.place.file_offset).collect();
     let small = |seed| {
         let mut bundle = Bundle::default();
@@ -354,8 +349,8 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
     let changed = replace_bundles(&file, &new).unwrap();
     assert_eq!(changed.len(), file.len());
     assert_eq!(bundles(&changed), [bundles(&file)[0].clone(), small(3)]);
-    bench.0.write("x", &changed);
-    bench.asks_for_a_gpu("a smaller bundle");
+    bench.write("x", &changed);
+    asks_for_a_gpu(&bench, "a smaller bundle");
     // The first grows into the space that the second leaves free.
     let mut larger = Bundle::default();
     larger.push(HOST, Vec::new()).unwrap();
@@ -367,15 +362,15 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
     let changed = replace_bundles(&file, &new).unwrap();
     assert_eq!(changed.len(), file.len());
     assert_eq!(bundles(&changed), [new[0].new.to_vec(), small(3)]);
-    bench.0.write("x", &changed);
-    bench.asks_for_a_gpu("bundles one behind another");
+    bench.write("x", &changed);
+    asks_for_a_gpu(&bench, "bundles one behind another");
 }
 
 #[test]
 fn what_cannot_be_moved_is_refused() {
-    let Some(bench) = Bench::new("what_cannot_be_moved_is_refused") else { return };
-    bench.build(bench.0.versions[0], &CASES[0]);
-    let file = bench.0.read("x");
+    let Some(bench) = program_bench("what_cannot_be_moved_is_refused") else { return };
+    build(&bench, bench.versions[0], &CASES[0]);
+    let file = bench.read("x");
     let refused = |file: &[u8], exchanges: &[BundleReplacement]| replace_bundles(file, exchanges).unwrap_err();
     let larger = grown(&file, 300_000);
     // No wrapper: its magic is overwritten.

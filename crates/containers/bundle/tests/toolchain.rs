@@ -369,8 +369,7 @@ fn windows_objects_and_images_are_read() {
 #[test]
 fn comgr_finds_what_we_write() {
     let Some(bench) = Workbench::new("comgr_finds_what_we_write") else { return };
-    bench.write("lookup.c", include_bytes!("../../../../tests/comgr/lookup.c"));
-    bench.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
+    bench.build_lookup();
     for form in common::forms() {
         let bytes = bytes_with(form);
         let (mut bundle, _) = parse(&bytes).unwrap();

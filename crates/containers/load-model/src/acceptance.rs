@@ -41,6 +41,12 @@ pub struct JudgedContainer<'c> {
     pub entries: Vec<JudgedEntry<'c>>,
 }
 
+/// SHA-256 as hexadecimal digits, as HotSwap's records have it.
+#[must_use]
+pub fn sha256_of(bytes: &[u8]) -> String {
+    hotswap_report::hex_digits(&Sha256::digest(bytes))
+}
+
 impl<'e> JudgedEntry<'e> {
     /// An entry that was not looked at yet.
     pub fn new(id: Option<&'e str>, data: &'e [u8]) -> Self {
@@ -49,7 +55,7 @@ impl<'e> JudgedEntry<'e> {
 
     /// The SHA-256 of its bytes, as hexadecimal digits.
     pub fn sha256(&self) -> &str {
-        self.sha256.get_or_init(|| hotswap_report::hex_digits(&Sha256::digest(self.data)))
+        self.sha256.get_or_init(|| sha256_of(self.data))
     }
 
     /// Its code object, which is parsed once.

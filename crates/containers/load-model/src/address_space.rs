@@ -67,7 +67,7 @@ pub(crate) struct AddressSpace<'a> {
     relocations: BTreeMap<u64, PointerRelocation>,
     init_array: Range<u64>,
     is_movable: bool,
-    /// `e_machine`.
+    /// The value of `e_machine` in the ELF header.
     pub(crate) machine: u16,
 }
 

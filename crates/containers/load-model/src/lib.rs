@@ -8,7 +8,7 @@
 //! | one entry of the container is chosen: the GPU's own, then the generic target, then SPIR-V | [`choice`], by the table in [`generics`] |
 //! | before all: a container is one that the runtime and HotSwap's own readers accept | [`acceptance`] |
 //!
-//! [`FileUse`] is the whole answer for a file; [`loss`] compares the answers before and after a change. For a tree of files:
+//! [`FileUse`] is the whole answer for a file; [`required_code`] is that for GPUs that a file must have code for; [`loss`] compares the answers before and after a change. For a tree of files:
 //!
 //! | step of a host library | module |
 //! | --- | --- |
@@ -44,6 +44,7 @@ pub mod loss;
 mod offload_images;
 mod pattern;
 pub mod registration;
+pub mod required_code;
 mod tensile_index;
 pub mod tree;
 pub mod tree_use;

@@ -19,10 +19,10 @@ pub fn sibling_processors(target: &Processor) -> Vec<&'static Processor> {
 ///
 /// # Errors
 /// The first reason why HotSwap refuses it.
-pub fn derive_object(object: &ProbeObject, target: &Processor) -> Result<Vec<u8>, Diagnostic> {
+pub fn derive_object(object: &ProbeObject, target: &'static Processor) -> Result<Vec<u8>, Diagnostic> {
     let pair = RetargetPair { source: object.processor.name.to_owned(), target: target.name.to_owned() };
     let request = RetargetRequest { sources: SourcePolicy::Only(vec![pair]), ..RetargetRequest::default() };
-    let (made, result) = relabel_standalone(&[&object.bytes], target.name, &request)?;
+    let (made, result) = relabel_standalone(&[&object.bytes], target, &request)?;
     match (made, result) {
         (Some(bytes), _) => Ok(split_record(&bytes)?.0.to_vec()),
         (None, TargetResult::Refused { reasons, .. }) if !reasons.is_empty() => Err(reasons[0].clone()),
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn siblings_code_becomes_code_of_the_target() {
         let mut count = 0;
-        let mut targets: Vec<&Processor> = judged_processors().collect();
+        let mut targets: Vec<&'static Processor> = judged_processors().collect();
         targets.dedup_by_key(|target| target.family);
         for target in targets {
             for source in sibling_processors(target) {

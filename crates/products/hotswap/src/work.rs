@@ -7,9 +7,7 @@ pub(crate) mod comgr;
 pub(crate) mod functions;
 pub(crate) mod grouped;
 pub(crate) mod inventory;
-pub(crate) mod kept_gpus;
 pub(crate) mod kept_plans;
-pub(crate) mod package_tree;
 pub(crate) mod packages;
 pub(crate) mod probe;
 pub(crate) mod provenance;
@@ -18,3 +16,6 @@ pub(crate) mod temporary;
 pub(crate) mod terminal_progress;
 pub(crate) mod text;
 pub(crate) mod unknown_variables;
+
+pub(crate) use hotswap_file_edit::kept_gpus;
+pub(crate) use hotswap_stack::package_tree;

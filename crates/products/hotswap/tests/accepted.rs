@@ -7,13 +7,12 @@ use assert_cmd::assert::Assert;
 use hotswap_bundle::{Bundle, Compression};
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
-use made::{HOST, bitcode, id};
+use made::{Directory, HOST, bitcode, id};
 use predicates::prelude::*;
 use predicates::str::contains;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
-use tempfile::TempDir;
 
 /// Entries of other tools: clang's own SPIR-V, OpenMP, SYCL, the host's code, bitcode for a GPU.
 const FOREIGN: &[(&str, &[u8])] = &[
@@ -37,25 +36,14 @@ fn bundle(entry: &str, content: &[u8]) -> Vec<u8> {
     bundle.to_bytes().unwrap().into_owned()
 }
 
-struct Directory(TempDir);
-
 impl Directory {
-    fn with(name: &str, bytes: &[u8]) -> Self {
-        let directory = Self(TempDir::new().unwrap());
-        fs::write(directory.0.path().join(name), bytes).unwrap();
-        directory
-    }
-
-    fn run(&self, words: &str) -> Assert {
+    /// Runs the command by a shell, which expands the arguments.
+    fn run_line(&self, words: &str) -> Assert {
         self.shell(&format!("{} {words}", env!("CARGO_BIN_EXE_hotswap")))
     }
 
     fn shell(&self, script: &str) -> Assert {
         Command::new("bash").args(["-c", script]).current_dir(self.0.path()).assert()
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.path().join(name)).unwrap()
     }
 }
 
@@ -63,9 +51,9 @@ impl Directory {
 fn entries_of_other_tools_need_no_record() {
     for (entry, content) in FOREIGN {
         let directory = Directory::with("x", &bundle(entry, content));
-        directory.run("retarget x --to gfx1031 -o y").success();
-        directory.run("verify x y").success().stdout(contains("verified").count(2));
-        directory.run("inspect y").success();
+        directory.run_line("retarget x --to gfx1031 -o y").success();
+        directory.run_line("verify x y").success().stdout(contains("verified").count(2));
+        directory.run_line("inspect y").success();
     }
 }
 
@@ -81,20 +69,20 @@ fn bytes_that_are_not_code_of_the_gpu_are_an_error_and_are_not_written_again() {
         let input = bundle(&id("gfx1031"), &content);
         let directory = Directory::with("x", &input);
         let told = || contains("HS0302").and(contains("its ID names gfx1031, and its bytes are neither code"));
-        directory.run("verify x").code(12).stdout("").stderr(told());
+        directory.run_line("verify x").code(12).stdout("").stderr(told());
         for words in [
             "retarget x --to gfx1032 -o y",
             "compress x -o y",
             "compress x -o x",
             "prune x --keep gfx1030,gfx1031 -o y",
         ] {
-            directory.run(words).code(12).stderr(told().and(contains("hotswap remove")));
+            directory.run_line(words).code(12).stderr(told().and(contains("hotswap remove")));
             assert!(!directory.0.path().join("y").exists() && directory.read("x") == input, "{what}: {words}");
         }
         // The way out.
-        directory.run("remove x gfx1031 -o y").success();
-        directory.run("retarget y --to gfx1031 -o y").success();
-        directory.run("verify y").success();
+        directory.run_line("remove x gfx1031 -o y").success();
+        directory.run_line("retarget y --to gfx1031 -o y").success();
+        directory.run_line("verify y").success();
     }
 }
 
@@ -107,7 +95,7 @@ fn a_package_without_device_code_ends_as_a_file_without_it() {
         "retarget p.tar.gz --to gfx1031 --dry-run",
         "retarget d/x --to gfx1031 -o y",
     ] {
-        directory.run(words).code(12).stderr(contains("HS0304").and(contains("\n").count(1)));
+        directory.run_line(words).code(12).stderr(contains("HS0304").and(contains("\n").count(1)));
     }
     assert!(!directory.0.path().join("q.tar.gz").exists());
 }
@@ -129,16 +117,19 @@ fn a_stream_is_an_input_like_a_file() {
             directory.shell(&format!("cat x > f & timeout 20 {own} {words} f | tail -n +2; exit ${{PIPESTATUS[0]}}"));
         assert_eq!(out.success().get_output().stdout, expected, "{words}");
     }
-    directory.run("list p.tar.gz").success();
-    directory.run("list <(cat p.tar.gz)").success().stdout(contains("d/x").and(contains("/dev/fd/")));
-    directory.run("retarget x --to gfx1031 -o y").success();
-    directory.run("retarget <(cat x) --to gfx1031 -o z").success();
+    directory.run_line("list p.tar.gz").success();
+    directory.run_line("list <(cat p.tar.gz)").success().stdout(contains("d/x").and(contains("/dev/fd/")));
+    directory.run_line("retarget x --to gfx1031 -o y").success();
+    directory.run_line("retarget <(cat x) --to gfx1031 -o z").success();
     assert_eq!(directory.read("y"), directory.read("z"));
     let mode = |name: &str| fs::metadata(directory.0.path().join(name)).unwrap().mode() & 0o777;
     assert_eq!(mode("z"), mode("x"));
-    directory.run("retarget <(cat p.tar.gz) --to gfx1031 -o q.tar.gz").success();
-    directory.run("list <(head -c 5000 x)").code(12).stderr(contains("/dev/fd/").and(contains("hotswap-stream").not()));
-    directory.run("add x gfx1031=<(echo text) -o w").failure().stderr(contains("hotswap-stream").not());
+    directory.run_line("retarget <(cat p.tar.gz) --to gfx1031 -o q.tar.gz").success();
+    directory
+        .run_line("list <(head -c 5000 x)")
+        .code(12)
+        .stderr(contains("/dev/fd/").and(contains("hotswap-stream").not()));
+    directory.run_line("add x gfx1031=<(echo text) -o w").failure().stderr(contains("hotswap-stream").not());
     assert_eq!(
         fs::read_dir(std::env::temp_dir())
             .unwrap()
@@ -164,16 +155,16 @@ fn a_package_expands_to_its_limit() {
             .run(&format!("--max-size 16M list {name}"))
             .code(13)
             .stderr(contains("HS0417").and(contains("16777216")));
-        directory.run(&format!("--max-size 400M list {name}")).success();
+        directory.run_line(&format!("--max-size 400M list {name}")).success();
     }
 }
 
 #[test]
 fn what_is_over_the_limit_is_not_taken_for_missing() {
     let directory = Directory::with("x", &made::bundle(&["gfx1030"], Some(Compression::default()), object));
-    directory.run("retarget x --to gfx1031 -o y").success();
-    directory.run("verify y").success();
-    let refused = directory.run("--max-size 1K verify y").code(13);
+    directory.run_line("retarget x --to gfx1031 -o y").success();
+    directory.run_line("verify y").success();
+    let refused = directory.run_line("--max-size 1K verify y").code(13);
     refused.stderr(contains("HS0417").and(contains("1024")).and(contains("missing").not()));
 }
 
@@ -198,7 +189,7 @@ fn a_debian_package_whose_member_has_another_name_is_refused() {
     };
     let good = ["debian-binary", "control.tar", "data.tar"];
     fs::write(directory.0.path().join("p.deb"), package(good)).unwrap();
-    directory.run("list p.deb").success().stdout(contains("gfx1030"));
+    directory.run_line("list p.deb").success().stdout(contains("gfx1030"));
     let mut tried = 0;
     for (number, name) in good.iter().enumerate() {
         for at in 0..name.len() {
@@ -208,8 +199,8 @@ fn a_debian_package_whose_member_has_another_name_is_refused() {
             let mut names = good;
             names[number] = &changed;
             fs::write(directory.0.path().join("q.deb"), package(names)).unwrap();
-            directory.run("list q.deb").failure().stdout("");
-            directory.run("retarget q.deb --to gfx1031 -o r.deb").failure();
+            directory.run_line("list q.deb").failure().stdout("");
+            directory.run_line("retarget q.deb --to gfx1031 -o r.deb").failure();
             assert!(!directory.0.path().join("r.deb").exists(), "{changed}");
             tried += 1;
         }
@@ -243,11 +234,11 @@ fn other_names_of_a_file_that_is_replaced_are_named() {
     let directory = Directory::with("x", &made::bundle(&["gfx1030"], None, object));
     directory.shell("ln x link").success();
     let before = directory.read("x");
-    directory.run("retarget x --to gfx1031 -o y").success().stderr("");
-    let told = directory.run("retarget x --to gfx1031 -o x").success();
+    directory.run_line("retarget x --to gfx1031 -o y").success().stderr("");
+    let told = directory.run_line("retarget x --to gfx1031 -o x").success();
     told.stderr(contains("warning: [HS0506] x:").and(contains("1 more name")).and(contains("\n").count(1)));
     assert!(directory.read("link") == before && directory.read("x") != before);
-    directory.run("compress x -o x").success().stderr("");
+    directory.run_line("compress x -o x").success().stderr("");
 }
 
 /// The names of a file get its new content where the user asks for it, and what the inode carries stays.
@@ -262,18 +253,18 @@ fn a_file_is_written_in_place_where_that_is_asked_for() {
     ] {
         let directory = Directory::with("x", &made::bundle(&["gfx1030", "gfx1100"], None, object));
         directory.shell("chmod 750 x && ln x link && cp x apart");
-        directory.run(&words.replace("-o x", "-o expected")).success();
-        directory.run(&words.replace("-o x", "-o apart --in-place")).code(2).stderr(contains("--in-place"));
-        directory.run(&format!("{words} --in-place")).success().stderr("");
+        directory.run_line(&words.replace("-o x", "-o expected")).success();
+        directory.run_line(&words.replace("-o x", "-o apart --in-place")).code(2).stderr(contains("--in-place"));
+        directory.run_line(&format!("{words} --in-place")).success().stderr("");
         let expected = directory.read("expected");
         assert!(directory.read("x") == expected && directory.read("link") == expected, "{words}");
         directory.shell("test $(stat -c %h-%a x) = 2-750 && test $(ls -A | wc -l) = 4").success();
-        directory.run("verify x").success();
+        directory.run_line("verify x").success();
     }
     let directory = Directory::with("x", &object("gfx1030"));
     directory.shell("ln x link").success();
-    directory.run("symbols x --write -o x --in-place").success();
+    directory.run_line("symbols x --write -o x --in-place").success();
     assert!(directory.read("x") == directory.read("link") && directory.read("x") != object("gfx1030"));
     directory.shell("tar cf p.tar x").success();
-    directory.run("prune p.tar --keep gfx1030 -o p.tar --in-place").code(2).stderr(contains("written anew"));
+    directory.run_line("prune p.tar --keep gfx1030 -o p.tar --in-place").code(2).stderr(contains("written anew"));
 }

@@ -4,7 +4,7 @@ mod made;
 
 use assert_cmd::Command;
 use hotswap_bundle::{Compression, CompressionMethod, OffloadBinary, OffloadImage, find_containers, parse};
-use made::{archive, bitcode, id, section};
+use made::{Directory, archive, bitcode, id, section};
 use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 use predicates::prelude::*;
@@ -12,7 +12,6 @@ use predicates::str::contains;
 use serde_json::Value;
 use sha2::Digest;
 use std::fs;
-use std::path::PathBuf;
 use tempfile::TempDir;
 
 fn hotswap(words: &[&str]) -> Command {
@@ -63,25 +62,11 @@ fn macho(content: &[u8]) -> Vec<u8> {
     file.write().unwrap()
 }
 
-struct Directory(TempDir);
-
 impl Directory {
     fn new() -> Self {
-        let directory = Self(TempDir::new().unwrap());
+        let directory = Self::empty();
         directory.write("new", &bitcode("new"));
         directory
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn run(&self, words: &str) -> assert_cmd::assert::Assert {
-        hotswap(&words.split(' ').collect::<Vec<_>>()).current_dir(self.0.path()).assert()
     }
 
     /// Targets of the file's images and the numbers of the containers that they are in.

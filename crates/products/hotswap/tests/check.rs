@@ -1,8 +1,10 @@
 //! `hotswap check`: rewritten code against its original, two compiles, planted faults, and code that cannot be compared.
 
-use assert_cmd::Command;
+mod made;
+
 use assert_cmd::assert::Assert;
 use hotswap_userland::Workbench;
+use made::RunsHotswap;
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -53,7 +55,7 @@ impl CheckBench {
     }
 
     fn hotswap(&self, words: &[&str]) -> Assert {
-        Command::new(env!("CARGO_BIN_EXE_hotswap")).current_dir(self.0.directory()).args(words).assert()
+        self.0.hotswap(words).assert()
     }
 
     fn check(&self, before: &str, after: &str, words: &[&str]) -> Assert {

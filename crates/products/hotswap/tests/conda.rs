@@ -4,11 +4,11 @@
 
 mod made;
 
-use assert_cmd::Command;
 use hotswap_bundle::Compression;
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use hotswap_userland::Workbench;
+use made::RunsHotswap;
 use predicates::prelude::*;
 use predicates::str::contains;
 use std::fs;
@@ -58,66 +58,54 @@ fn object(target: &str) -> Vec<u8> {
     Sample { target: format!("amdgcn-amd-amdhsa--{target}"), flags, ..Sample::default() }.build()
 }
 
-struct Bench(Workbench);
-
-impl Bench {
-    /// A library with a link to it, and rocBLAS's data for two GPUs; `more` are further keys of each row of the list.
-    fn new(test: &str, more: &str) -> Option<Self> {
-        let bench = Workbench::new(test)?;
-        let bundle = |gpus: &[&str]| made::bundle(gpus, Some(Compression::default()), object);
-        fs::create_dir_all(bench.path("in/lib/rocblas/library")).unwrap();
-        bench.write(
-            "in/lib/libkernels.so.1",
-            &hotswap_samples::host_files::library(&[&bundle(&["gfx1030", "gfx1100"])]),
-        );
-        symlink("libkernels.so.1", bench.path("in/lib/libkernels.so")).unwrap();
-        for gpu in ["gfx1030", "gfx1100"] {
-            bench.write(&format!("in/lib/rocblas/library/Kernels.so-000-{gpu}.hsaco"), &object(gpu));
-        }
-        bench.write("in/text.txt", b"text");
-        bench.write("conda.py", CONDA.as_bytes());
-        bench.run(&format!("python3 conda.py make pkg-1.0-0.conda '{more}'"));
-        Some(Self(bench))
+/// A library with a link to it, and rocBLAS's data for two GPUs; `more` are further keys of each row of the list.
+fn conda_bench(test: &str, more: &str) -> Option<Workbench> {
+    let bench = Workbench::new(test)?;
+    let bundle = |gpus: &[&str]| made::bundle(gpus, Some(Compression::default()), object);
+    fs::create_dir_all(bench.path("in/lib/rocblas/library")).unwrap();
+    bench.write("in/lib/libkernels.so.1", &hotswap_samples::host_files::library(&[&bundle(&["gfx1030", "gfx1100"])]));
+    symlink("libkernels.so.1", bench.path("in/lib/libkernels.so")).unwrap();
+    for gpu in ["gfx1030", "gfx1100"] {
+        bench.write(&format!("in/lib/rocblas/library/Kernels.so-000-{gpu}.hsaco"), &object(gpu));
     }
-
-    fn hotswap(&self, words: &str) -> assert_cmd::assert::Assert {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.directory()).args(words.split(' ')).assert()
-    }
+    bench.write("in/text.txt", b"text");
+    bench.write("conda.py", CONDA.as_bytes());
+    bench.run(&format!("python3 conda.py make pkg-1.0-0.conda '{more}'"));
+    Some(bench)
 }
 
 #[test]
 fn packages_of_conda_keep_their_lists_true() {
-    let Some(bench) = Bench::new("packages_of_conda_keep_their_lists_true", "{\"no_link\": true}") else { return };
-    let listed = bench.hotswap("list pkg-1.0-0.conda").success();
+    let Some(bench) = conda_bench("packages_of_conda_keep_their_lists_true", "{\"no_link\": true}") else { return };
+    let listed = bench.hotswap_line("list pkg-1.0-0.conda").success();
     listed.stdout(contains("lib/libkernels.so.1").and(contains("gfx1100")));
     // The fixture has no index of rocBLAS.
-    let answer = bench.hotswap("uses pkg-1.0-0.conda --gpu gfx1030").code(13);
+    let answer = bench.hotswap_line("uses pkg-1.0-0.conda --gpu gfx1030").code(13);
     answer.stdout(contains("gfx1030 loads code from 1 of 1")).stderr(contains("TensileLibrary_lazy_gfx1030.dat"));
-    bench.hotswap("prune pkg-1.0-0.conda --keep gfx1030 -o out.conda").success().stdout(contains("1 left out"));
-    let names = bench.0.run("python3 conda.py check out.conda");
+    bench.hotswap_line("prune pkg-1.0-0.conda --keep gfx1030 -o out.conda").success().stdout(contains("1 left out"));
+    let names = bench.run("python3 conda.py check out.conda");
     assert!(names.contains("libkernels.so") && !names.contains("gfx1100"), "{names}");
-    bench.hotswap("list out.conda").success().stdout(contains("gfx1100").not());
+    bench.hotswap_line("list out.conda").success().stdout(contains("gfx1100").not());
     // Without data files, which `serve` is for.
-    bench.0.run("rm -r in/lib/rocblas && python3 conda.py make pkg-1.0-0.conda '{}'");
-    bench.hotswap("retarget pkg-1.0-0.conda --to gfx1031 -o out.conda").success();
-    bench.0.run("python3 conda.py check out.conda");
-    bench.hotswap("list out.conda").success().stdout(contains("retargeted from gfx1030"));
-    bench.hotswap("retarget pkg-1.0-0.conda --to gfx1031 -o again.conda").success();
-    assert_eq!(bench.0.read("out.conda"), bench.0.read("again.conda"));
+    bench.run("rm -r in/lib/rocblas && python3 conda.py make pkg-1.0-0.conda '{}'");
+    bench.hotswap_line("retarget pkg-1.0-0.conda --to gfx1031 -o out.conda").success();
+    bench.run("python3 conda.py check out.conda");
+    bench.hotswap_line("list out.conda").success().stdout(contains("retargeted from gfx1030"));
+    bench.hotswap_line("retarget pkg-1.0-0.conda --to gfx1031 -o again.conda").success();
+    assert_eq!(bench.read("out.conda"), bench.read("again.conda"));
 }
 
 #[test]
 fn damaged_packages_of_conda_and_hashes_that_only_conda_makes_are_refused() {
     const TEST: &str = "damaged_packages_of_conda_and_hashes_that_only_conda_makes_are_refused";
-    let Some(bench) = Bench::new(TEST, "{\"sha256_in_prefix\": \"0\"}") else { return };
-    let refused = bench.hotswap("prune pkg-1.0-0.conda --keep gfx1030 -o out.conda").code(13);
+    let Some(bench) = conda_bench(TEST, "{\"sha256_in_prefix\": \"0\"}") else { return };
+    let refused = bench.hotswap_line("prune pkg-1.0-0.conda --keep gfx1030 -o out.conda").code(13);
     refused.stderr(contains("lib/libkernels.so.1").and(contains("sha256_in_prefix")));
     for (more, what) in [("{\"sha256\": \"00\"}", "hash in info/paths.json"), ("{\"_path\": \"x\"}", "info/paths.json")]
     {
-        bench.0.run(&format!("python3 conda.py make pkg-1.0-0.conda '{more}'"));
-        let refused = bench.hotswap("prune pkg-1.0-0.conda --keep gfx1030 -o out.conda").code(12);
+        bench.run(&format!("python3 conda.py make pkg-1.0-0.conda '{more}'"));
+        let refused = bench.hotswap_line("prune pkg-1.0-0.conda --keep gfx1030 -o out.conda").code(12);
         refused.stderr(contains("HS0302").and(contains(what)));
     }
-    assert!(!bench.0.path("out.conda").exists());
+    assert!(!bench.path("out.conda").exists());
 }

@@ -2,14 +2,12 @@
 
 mod made;
 
-use assert_cmd::Command;
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
+use made::Directory;
 use predicates::prelude::*;
 use predicates::str::contains;
 use std::fs;
-use std::path::PathBuf;
-use tempfile::TempDir;
 
 fn object(target: &str, kernel: &'static str) -> Vec<u8> {
     let flags = EFlags::of(&target.parse().unwrap()).encode();
@@ -121,26 +119,7 @@ fn zstd(data: &[u8]) -> Vec<u8> {
     frame
 }
 
-struct Bench(TempDir);
-
-impl Bench {
-    fn new() -> Self {
-        Self(TempDir::new().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn run(&self, words: &str) -> assert_cmd::assert::Assert {
-        Command::new(made::installed()).args(words.split(' ')).current_dir(self.0.path()).assert()
-    }
-
+impl Directory {
     /// PLACE, TARGET and MADE of each row of the list.
     fn list(&self, name: &str) -> Vec<String> {
         let output = self.run(&format!("list --format json {name}")).success().get_output().stdout.clone();
@@ -158,7 +137,7 @@ impl Bench {
 #[test]
 fn an_archive_is_listed_extracted_and_verified() {
     for is_packed in [false, true] {
-        let bench = Bench::new();
+        let bench = Directory::empty();
         bench.write("a_gfx103X.kpack", &archive(&CODE, is_packed));
         let expected = CODE.map(|(binary, target)| format!("{binary} {target}"));
         assert_eq!(bench.list("a_gfx103X.kpack"), expected);
@@ -173,7 +152,7 @@ fn an_archive_is_listed_extracted_and_verified() {
 #[test]
 fn targets_are_added_and_others_dropped() {
     for is_packed in [false, true] {
-        let bench = Bench::new();
+        let bench = Directory::empty();
         bench.write("in.kpack", &archive(&CODE, is_packed));
         bench.run("retarget in.kpack --to gfx1031 --policy warn -o out.kpack").success();
         let expected = [
@@ -207,7 +186,7 @@ fn targets_are_added_and_others_dropped() {
 #[test]
 fn an_archive_with_nothing_to_remove_is_unchanged() {
     for is_packed in [false, true] {
-        let bench = Bench::new();
+        let bench = Directory::empty();
         bench.write("in.kpack", &archive(&CODE, is_packed));
         bench.run("prune in.kpack --keep gfx1030,gfx1100 -o out.kpack").code(17).stdout(contains("unchanged"));
         assert!(fs::read(bench.path("out.kpack")).unwrap() == fs::read(bench.path("in.kpack")).unwrap());
@@ -222,7 +201,7 @@ fn an_archive_with_nothing_to_remove_is_unchanged() {
 
 #[test]
 fn archives_are_served_beside_their_libraries() {
-    let bench = Bench::new();
+    let bench = Directory::empty();
     let own: Vec<Code> = CODE.into_iter().filter(|(_, target)| *target == "gfx1030").collect();
     bench.write("rocm/.kpack/rand_lib_gfx1030.kpack", &archive(&own, true));
     bench.run("serve gfx1031 --root rocm --dest out").success().stdout(contains("kernel archives"));
@@ -240,7 +219,7 @@ fn archives_are_served_beside_their_libraries() {
 
 #[test]
 fn damage_is_refused_and_nothing_is_written() {
-    let bench = Bench::new();
+    let bench = Directory::empty();
     let whole = archive(&CODE, true);
     let table = whole.len() - whole.windows(7).rev().position(|at| at == b"a later").unwrap();
     let mut cases: Vec<(&str, Vec<u8>, &str)> = Vec::new();

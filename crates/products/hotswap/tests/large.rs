@@ -5,13 +5,12 @@ mod made;
 use hotswap_bundle::{Bundle, Compression, find_containers, parse};
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
-use made::id;
+use made::{Directory, id};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 const BUNDLES: u8 = 16;
 /// Of the largest entry of each bundle.
@@ -38,17 +37,11 @@ fn library(bundles: u8, size: usize) -> Vec<u8> {
     all
 }
 
-struct Directory(TempDir);
-
 impl Directory {
     fn new(library: &[u8]) -> Self {
-        let directory = Self(tempfile::tempdir().unwrap());
+        let directory = Self::empty();
         fs::write(directory.path("in"), library).unwrap();
         directory
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
     }
 
     fn start(&self, words: &str) -> Child {

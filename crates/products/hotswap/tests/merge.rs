@@ -9,11 +9,10 @@ use assert_cmd::assert::Assert;
 use hotswap_bundle::{Bundle, Compression};
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
-use made::{HOST, id};
+use made::{Directory, HOST, id};
 use predicates::prelude::*;
 use predicates::str::contains;
 use std::fs;
-use tempfile::TempDir;
 
 const SPIRV: &str = "hip-spirv64-amd-amdhsa--amdgcnspirv";
 const SYCL: &str = "sycl-spir64-unknown-unknown-";
@@ -38,12 +37,10 @@ fn bundle_with_others(target: &str) -> Vec<u8> {
     bundle.to_bytes().unwrap().into_owned()
 }
 
-struct Directory(TempDir);
-
 impl Directory {
     /// Files of the same name in `a` and `b`, and packages of each.
     fn with_builds(builds: [&[u8]; 2]) -> Self {
-        let directory = Self(TempDir::new().unwrap());
+        let directory = Self::empty();
         for (build, content) in ["a", "b"].iter().zip(builds) {
             let path = directory.0.path().join(build).join(DATA);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -53,17 +50,8 @@ impl Directory {
         directory
     }
 
-    fn run(&self, words: &str) -> Assert {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.args(words.split(' ')).current_dir(self.0.path()).assert()
-    }
-
     fn shell(&self, script: &str) -> Assert {
         Command::new("sh").args(["-ec", script]).current_dir(self.0.path()).assert().success()
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.path().join(name)).unwrap()
     }
 
     /// The words of a merge of single files, of packages and of directories.

@@ -3,15 +3,13 @@
 mod made;
 
 use assert_cmd::Command;
-use assert_cmd::assert::Assert;
 use hotswap_bundle::{Bundle, Compression, OffloadBinary, OffloadImage, split_record};
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
-use made::{archive, bitcode, id, section};
+use made::{Directory, archive, bitcode, id, section};
 use object::BinaryFormat;
 use predicates::prelude::*;
 use predicates::str::contains;
-use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use tempfile::TempDir;
@@ -37,36 +35,10 @@ fn offloading(content: &[u8]) -> Vec<u8> {
     section(".llvm.offloading", content, 8, BinaryFormat::Elf)
 }
 
-struct Directory(TempDir);
-
 impl Directory {
-    fn with(name: &str, bytes: &[u8]) -> Self {
-        let directory = Self(TempDir::new().unwrap());
-        directory.write(name, bytes);
-        directory
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.0.path().join(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.path().join(name)).unwrap()
-    }
-
-    fn run(&self, words: &str) -> Assert {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.args(words.split(' ')).current_dir(self.0.path()).assert()
-    }
-
     fn shell(&self, words: &str) {
         let mut command = std::process::Command::new("sh");
         assert!(command.args(["-c", words]).current_dir(self.0.path()).status().unwrap().success(), "{words}");
-    }
-
-    fn json(&self, words: &str) -> Value {
-        let out = self.run(&format!("{words} --format json"));
-        serde_json::from_slice(&out.get_output().stdout).unwrap()
     }
 }
 

@@ -3,10 +3,10 @@
 
 mod made;
 
-use assert_cmd::Command;
 use hotswap_bundle::Compression;
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
+use made::Directory;
 use predicates::prelude::*;
 use predicates::str::contains;
 use std::ffi::OsStr;
@@ -14,7 +14,6 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
-use tempfile::TempDir;
 
 const DATA: &str = "rocm/lib/rocblas/library";
 const GPUS: [&str; 2] = ["gfx1030", "gfx1100"];
@@ -24,12 +23,10 @@ fn object(target: &str) -> Vec<u8> {
     Sample { target: format!("amdgcn-amd-amdhsa--{target}"), flags, ..Sample::default() }.build()
 }
 
-struct Directory(TempDir);
-
 impl Directory {
     /// A library with code for two GPUs, data files of rocBLAS for both, links and second names.
     fn new() -> Self {
-        let directory = Self(TempDir::new().unwrap());
+        let directory = Self::empty();
         let bundle = made::bundle(&GPUS, Some(Compression::default()), object);
         directory.write("rocm/lib/librocblas.so.5.2", &hotswap_samples::host_files::library(&[&bundle]));
         directory.write("rocm/text", b"text");
@@ -42,20 +39,6 @@ impl Directory {
         fs::set_permissions(directory.path("rocm/text"), fs::Permissions::from_mode(0o640)).unwrap();
         fs::set_permissions(directory.path("rocm/lib/rocblas"), fs::Permissions::from_mode(0o555)).unwrap();
         directory
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn run(&self, words: &str) -> assert_cmd::assert::Assert {
-        let mut command = Command::new(made::installed());
-        command.args(words.split(' ')).current_dir(self.0.path()).assert()
     }
 
     /// The names in the directory of the test: nothing is left of a refused run.

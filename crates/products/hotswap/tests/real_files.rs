@@ -1,7 +1,9 @@
 //! The commands on clang's output. `HOTSWAP_TEST_ROOT` names the userland.
 
-use assert_cmd::Command;
-use hotswap_userland::{Workbench, say};
+mod made;
+
+use hotswap_userland::{Workbench, hip_clang, say};
+use made::RunsHotswap;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -12,60 +14,40 @@ extern \"C\" hipError_t hipLaunchKernel(const void *, dim3, dim3, void **, unsig
 __attribute__((global)) void k(int *p) { p[0] += 1; }
 ";
 
-struct Bench(Workbench);
+/// A workbench with the kernel's source.
+fn kernel_bench(test: &str) -> Option<Workbench> {
+    let bench = Workbench::new(test)?;
+    bench.write("k.hip", KERNEL.as_bytes());
+    Some(bench)
+}
 
-impl Bench {
-    fn new(test: &str) -> Option<Self> {
-        let bench = Workbench::new(test)?;
-        bench.write("k.hip", KERNEL.as_bytes());
-        Some(Self(bench))
-    }
-
-    fn compile(&self, version: u32, words: &str) {
-        let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
-        self.0
-            .run(&format!("clang++-{version} {rocm} -nogpuinc -nogpulib --offload-arch=gfx1030,gfx900 {words} k.hip"));
-    }
-
-    fn hotswap(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.directory()).args(words);
-        command
-    }
-
-    fn targets(&self, file: &str) -> Vec<String> {
-        let output = self.hotswap(&["list", "--format", "json", file]).assert().success().get_output().stdout.clone();
-        let listed: Value = serde_json::from_slice(&output).unwrap();
-        let containers = listed["files"][0]["containers"].as_array().unwrap().clone();
-        let entries = containers.iter().flat_map(|container| container["entries"].as_array().unwrap().clone());
-        let mut targets: Vec<_> = entries.map(|entry| entry["target"].as_str().unwrap().to_owned()).collect();
-        targets.sort();
-        targets
-    }
+fn compile(bench: &Workbench, version: u32, words: &str) {
+    let clang = hip_clang(version);
+    bench.run(&format!("{clang} -nogpulib --offload-arch=gfx1030,gfx900 {words} k.hip"));
 }
 
 #[test]
 fn objects_and_fat_binaries_are_retargeted_listed_and_verified() {
-    let Some(bench) = Bench::new("objects_and_fat_binaries_are_retargeted_listed_and_verified") else { return };
+    let Some(bench) = kernel_bench("objects_and_fat_binaries_are_retargeted_listed_and_verified") else { return };
     let pairs = ["--pairs", "gfx1030=>gfx1031,gfx1032;gfx900=>gfx902"];
-    for version in bench.0.versions.clone() {
+    for version in bench.versions.clone() {
         for (words, compressed) in [
             ("-c -o x", false),
             ("--offload-compress -c -o x", true),
             ("--offload-device-only --gpu-bundle-output -o x", false),
         ] {
-            bench.compile(version, words);
-            assert_eq!(bench.targets("x"), ["gfx1030", "gfx900"]);
+            compile(&bench, version, words);
+            assert_eq!(bench.listed_targets("x"), ["gfx1030", "gfx900"]);
             bench.hotswap(&["retarget", "x", "-o", "y"]).args(pairs).assert().success();
-            assert_eq!(bench.targets("y"), ["gfx1030", "gfx1031", "gfx1032", "gfx900", "gfx902"]);
+            assert_eq!(bench.listed_targets("y"), ["gfx1030", "gfx1031", "gfx1032", "gfx900", "gfx902"]);
             let told = bench.hotswap(&["inspect", "y"]).assert().success();
             told.stdout(contains("verified").count(5).and(contains("retargeted from gfx1030").count(2)));
             bench.hotswap(&["extract", "y", "--target", "gfx1032", "-o", "gfx1032.co"]).assert().success();
-            let flags = bench.0.run(&format!("llvm-readelf-{version} -h gfx1032.co"));
+            let flags = bench.run(&format!("llvm-readelf-{version} -h gfx1032.co"));
             assert!(flags.contains("gfx1032"), "{flags}");
             // A second run adds nothing and changes nothing.
             bench.hotswap(&["retarget", "y", "-o", "z"]).args(pairs).assert().code(17);
-            assert_eq!(std::fs::read(bench.0.path("y")).unwrap(), std::fs::read(bench.0.path("z")).unwrap());
+            assert_eq!(std::fs::read(bench.path("y")).unwrap(), std::fs::read(bench.path("z")).unwrap());
             let form = if compressed { "compressed bundle V3" } else { "offload bundle" };
             let listed = bench.hotswap(&["list", "z"]).assert().success().stdout(contains(form).count(5));
             let made = contains("  1        compiled ").count(2).and(contains("  1        retargeted from ").count(3));
@@ -76,14 +58,14 @@ fn objects_and_fat_binaries_are_retargeted_listed_and_verified() {
 
 #[test]
 fn a_changed_byte_is_told_by_inspect() {
-    let Some(bench) = Bench::new("a_changed_byte_is_told_by_inspect") else { return };
-    bench.compile(bench.0.versions[0], "--offload-device-only --gpu-bundle-output -o x");
+    let Some(bench) = kernel_bench("a_changed_byte_is_told_by_inspect") else { return };
+    compile(&bench, bench.versions[0], "--offload-device-only --gpu-bundle-output -o x");
     bench.hotswap(&["retarget", "x", "-o", "y", "--pairs", "gfx1030=>gfx1031"]).assert().success();
-    let mut bytes = std::fs::read(bench.0.path("y")).unwrap();
+    let mut bytes = std::fs::read(bench.path("y")).unwrap();
     // The middle of the first code object's text: neither header nor note.
     let text = bytes.windows(4).position(|window| window == [0x00, 0x00, 0x81, 0xbf]).unwrap();
     bytes[text] ^= 1;
-    std::fs::write(bench.0.path("y"), &bytes).unwrap();
+    std::fs::write(bench.path("y"), &bytes).unwrap();
     let told = bench.hotswap(&["inspect", "y"]).assert().code(12);
     told.stdout(contains("WRONG")).stderr(contains("HS0302").and(contains("SHA-256")));
 }
@@ -98,17 +80,17 @@ KERNEL wide(GLOBAL double *p, GLOBAL long *q) { for (int i = 0; i < 9; ++i) { p[
 ";
 
 /// The bytes of `.text`, copied by LLVM's tools.
-fn text_of(bench: &Bench, version: u32, file: &str) -> Vec<u8> {
-    bench.0.run(&format!("llvm-objcopy-{version} --dump-section .text=text {file} /dev/null"));
-    std::fs::read(bench.0.path("text")).unwrap()
+fn text_of(bench: &Workbench, version: u32, file: &str) -> Vec<u8> {
+    bench.run(&format!("llvm-objcopy-{version} --dump-section .text=text {file} /dev/null"));
+    std::fs::read(bench.path("text")).unwrap()
 }
 
 #[test]
 fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
-    let Some(bench) = Bench::new("an_assembler_makes_the_same_bytes_of_a_disassembly") else { return };
-    std::fs::write(bench.0.path("k.c"), DEVICE).unwrap();
+    let Some(bench) = kernel_bench("an_assembler_makes_the_same_bytes_of_a_disassembly") else { return };
+    std::fs::write(bench.path("k.c"), DEVICE).unwrap();
     // The assembler of LLVM 22 is incompatible; from 23 on it accepts LLVM 23's text.
-    let versions: Vec<u32> = bench.0.versions.iter().copied().filter(|version| *version >= 23).collect();
+    let versions: Vec<u32> = bench.versions.iter().copied().filter(|version| *version >= 23).collect();
     let mut count = 0;
     for version in versions {
         for target in ["gfx900", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
@@ -122,7 +104,7 @@ fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
                 if !targets.contains(&target) {
                     continue;
                 }
-                bench.0.run(&format!(
+                bench.run(&format!(
                     "clang-{version} --target=amdgcn-amd-amdhsa -mcpu={target} -nogpulib {options} -c k.c -o k.o
                      ld.lld-{version} -shared k.o -o k.co"
                 ));
@@ -131,8 +113,8 @@ fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
                         bench.hotswap(&["disasm", file]).assert().success().stderr("").get_output().stdout.clone();
                     let text = String::from_utf8(shown).unwrap();
                     let words = text.lines().nth(1).and_then(|line| line.split_once("llvm-mc ")).expect("a command").1;
-                    std::fs::write(bench.0.path("again.s"), &text).unwrap();
-                    bench.0.run(&format!("llvm-mc-{version} {words} -filetype=obj again.s -o again.o"));
+                    std::fs::write(bench.path("again.s"), &text).unwrap();
+                    bench.run(&format!("llvm-mc-{version} {words} -filetype=obj again.s -o again.o"));
                     let (before, after) = (text_of(&bench, version, file), text_of(&bench, version, "again.o"));
                     assert!(!before.is_empty() && before == after, "clang-{version} {target} {options} {file}\n{text}");
                     count += 1;
@@ -145,8 +127,8 @@ fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
 
 #[test]
 fn every_code_object_of_a_program_is_disassembled() {
-    let Some(bench) = Bench::new("every_code_object_of_a_program_is_disassembled") else { return };
-    bench.compile(bench.0.versions[0], "--offload-compress -c -o x");
+    let Some(bench) = kernel_bench("every_code_object_of_a_program_is_disassembled") else { return };
+    compile(&bench, bench.versions[0], "--offload-compress -c -o x");
     let refused = bench.hotswap(&["disasm", "x"]).assert().code(2);
     refused.stderr(contains("2 code objects match: 1 gfx900, 2 gfx1030").or(contains("1 gfx1030, 2 gfx900")));
     bench.hotswap(&["disasm", "x", "--target", "gfx900"]).assert().success().stdout(contains("kernel, wave64"));

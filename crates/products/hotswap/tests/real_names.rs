@@ -3,8 +3,10 @@
 //! The planted fault is code for gfx1030 under another label, which a host part without the other name starts wrongly.
 //! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
 
-use assert_cmd::Command;
+mod made;
+
 use hotswap_userland::{ENV_HEADERS, HIP_HEADER, Workbench, skip};
+use made::RunsHotswap;
 use std::path::Path;
 
 /// A library with a table of names, in the form of rocPRIM's: `SPACE` is the inline namespace, `NAMES` the table. With
@@ -120,56 +122,51 @@ const PROGRAMS: &[Program] = &[
     Program { name: "plain", outer: "plain", space: None, instances: false, names: [OLD, NONE], source: "gfx1030", targets: "gfx1031", right: true },
 ];
 
-struct Bench(Workbench);
+fn retarget(bench: &Workbench, words: &str) -> assert_cmd::assert::Assert {
+    bench.hotswap_line(&format!("retarget {words}"))
+}
 
-impl Bench {
-    fn retarget(&self, words: &str) -> assert_cmd::assert::Assert {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.directory()).arg("retarget").args(words.split(' ')).assert()
-    }
-
-    /// A refusal is one line, writes nothing, and can be overridden; the record has the override.
-    fn is_refused(&self, file: &str, to: &str) {
-        let source = if file == "later" { "gfx1031" } else { "gfx1030" };
-        for words in [format!("{file} --to {to} -o made"), format!("{file} --pairs {source}=>{to} -o made")] {
-            let assert = self.retarget(&words).failure().code(13);
-            let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-            assert_eq!(error.lines().count(), 1, "{file}: {error}");
-            for part in ["[HS0414]", "host part", "HSA_OVERRIDE_GFX_VERSION=10.3", "--allow names"] {
-                assert!(error.contains(part), "{file}: {part}: {error}");
-            }
-            assert!(!self.0.path("made").exists(), "{file}");
+/// A refusal is one line, writes nothing, and can be overridden; the record has the override.
+fn is_refused(bench: &Workbench, file: &str, to: &str) {
+    let source = if file == "later" { "gfx1031" } else { "gfx1030" };
+    for words in [format!("{file} --to {to} -o made"), format!("{file} --pairs {source}=>{to} -o made")] {
+        let assert = retarget(bench, &words).failure().code(13);
+        let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert_eq!(error.lines().count(), 1, "{file}: {error}");
+        for part in ["[HS0414]", "host part", "HSA_OVERRIDE_GFX_VERSION=10.3", "--allow names"] {
+            assert!(error.contains(part), "{file}: {part}: {error}");
         }
-        let kept = self.retarget(&format!("{file} --to {to} --policy keep -o kept")).success();
-        let said = String::from_utf8_lossy(&kept.get_output().stdout).into_owned();
-        assert!(said.contains("refused: the host part chooses by the GPU's name"), "{file}: {said}");
-        self.retarget(&format!("{file} --to {to} --allow names -o made")).success().stderr("");
-        let bytes = self.0.read("made");
-        assert!(bytes.windows(11).any(|part| part == b"allow names"), "{file}: the record says that it was allowed");
-        std::fs::remove_file(self.0.path("made")).unwrap();
+        assert!(!bench.path("made").exists(), "{file}");
     }
+    let kept = retarget(bench, &format!("{file} --to {to} --policy keep -o kept")).success();
+    let said = String::from_utf8_lossy(&kept.get_output().stdout).into_owned();
+    assert!(said.contains("refused: the host part chooses by the GPU's name"), "{file}: {said}");
+    retarget(bench, &format!("{file} --to {to} --allow names -o made")).success().stderr("");
+    let bytes = bench.read("made");
+    assert!(bytes.windows(11).any(|part| part == b"allow names"), "{file}: the record says that it was allowed");
+    std::fs::remove_file(bench.path("made")).unwrap();
 }
 
 /// Programs of every generation: accepted where the host part treats both names alike, refused elsewhere.
 #[test]
 fn programs_that_choose_kernels_by_name_are_recognised() {
-    let Some(bench) = Workbench::new("programs_that_choose_kernels_by_name_are_recognised").map(Bench) else { return };
-    let version = bench.0.versions[0];
-    bench.0.write("hip.h", HIP_HEADER.as_bytes());
-    bench.0.write("library.hip", LIBRARY.as_bytes());
+    let Some(bench) = Workbench::new("programs_that_choose_kernels_by_name_are_recognised") else { return };
+    let version = bench.versions[0];
+    bench.write("hip.h", HIP_HEADER.as_bytes());
+    bench.write("library.hip", LIBRARY.as_bytes());
     for program in PROGRAMS {
         let names: Vec<String> = program.names.concat().iter().map(|name| format!("\"{name}\"")).collect();
         let space = program.space.map(|space| format!("-DSPACE={space}")).unwrap_or_default();
         let instances = if program.instances { "-DINSTANCES" } else { "" };
-        bench.0.run(&format!(
+        bench.run(&format!(
             "clang++-{version} -x hip -nogpuinc --offload-arch={} -O2 -DOUTER={} '-DNAMES={}' {space} {instances} library.hip -o {} -lamdhip64",
             program.source, program.outer, names.join(","), program.name
         ));
         if program.right {
-            bench.retarget(&format!("{} --to {} -o made", program.name, program.targets)).success().stderr("");
-            std::fs::remove_file(bench.0.path("made")).unwrap();
+            retarget(&bench, &format!("{} --to {} -o made", program.name, program.targets)).success().stderr("");
+            std::fs::remove_file(bench.path("made")).unwrap();
         } else {
-            bench.is_refused(program.name, program.targets);
+            is_refused(&bench, program.name, program.targets);
         }
     }
 }
@@ -177,24 +174,24 @@ fn programs_that_choose_kernels_by_name_are_recognised() {
 /// The real library is refused, and accepted with Debian's option for both sides.
 #[test]
 fn hipcub_is_recognised() {
-    let Some(bench) = Workbench::new("hipcub_is_recognised").map(Bench) else { return };
+    let Some(bench) = Workbench::new("hipcub_is_recognised") else { return };
     let Some(headers) = std::env::var_os(ENV_HEADERS) else {
         skip("hipcub_is_recognised", "no headers of rocPRIM and hipCUB");
         return;
     };
     for directory in std::env::split_paths(&headers) {
-        copy(&directory, &bench.0.path("include"));
+        copy(&directory, &bench.path("include"));
     }
-    let version = bench.0.versions[0];
-    bench.0.write("reduce.hip", HIPCUB.as_bytes());
+    let version = bench.versions[0];
+    bench.write("reduce.hip", HIPCUB.as_bytes());
     for (name, option) in [("plain", ""), ("converted", "-DROCPRIM_USE_ARCH_CONVERSION")] {
-        bench.0.run(&format!(
+        bench.run(&format!(
             "clang++-{version} -x hip --offload-arch=gfx1030 -O2 {option} -Iinclude reduce.hip -o {name} -lamdhip64"
         ));
     }
-    bench.is_refused("plain", "gfx1031");
-    bench.is_refused("plain", "gfx10-3-generic");
-    bench.retarget("converted --to gfx1031,gfx10-3-generic -o made").success().stderr("");
+    is_refused(&bench, "plain", "gfx1031");
+    is_refused(&bench, "plain", "gfx10-3-generic");
+    retarget(&bench, "converted --to gfx1031,gfx10-3-generic -o made").success().stderr("");
 }
 
 fn copy(from: &Path, to: &Path) {

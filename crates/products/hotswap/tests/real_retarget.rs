@@ -2,8 +2,10 @@
 //!
 //! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
 
-use assert_cmd::Command;
-use hotswap_userland::{HIP_HEADER, Workbench};
+mod made;
+
+use hotswap_userland::{HIP_HEADER, Workbench, hip_clang};
+use made::RunsHotswap;
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use serde_json::Value;
@@ -28,102 +30,77 @@ __global__ void kernel(int *p) { p[0] *= 3; }
 void second(int *p) { kernel<<<1, 64>>>(p); }
 ";
 
-struct Bench(Workbench);
-
-impl Bench {
-    fn hotswap(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.directory()).args(words);
-        command
-    }
-
-    fn targets(&self, file: &str) -> Vec<String> {
-        let output = self.hotswap(&["list", "--format", "json", file]).assert().success().get_output().stdout.clone();
-        let listed: Value = serde_json::from_slice(&output).unwrap();
-        let containers = listed["files"][0]["containers"].as_array().unwrap().clone();
-        let entries = containers.iter().flat_map(|container| container["entries"].as_array().unwrap().clone());
-        let mut targets: Vec<_> = entries.map(|entry| entry["target"].as_str().unwrap().to_owned()).collect();
-        targets.sort();
-        targets
-    }
-
-    /// LLVM's bundler and comgr find every target in the file's bundle, and comgr returns exactly that object.
-    fn judged(&self, version: u32, file: &str, targets: &[&str]) {
-        self.0.run(&format!("llvm-objcopy-{version} --dump-section=.hip_fatbin=fatbin {file} /dev/null"));
-        let listed = self.0.run(&format!("clang-offload-bundler-{version} --list --type=o --input=fatbin"));
-        for target in targets {
-            assert!(listed.lines().any(|line| line.ends_with(&format!("--{target}"))), "{file} {target}: {listed}");
-            self.0.run(&format!("./lookup -o found.co fatbin amdgcn-amd-amdhsa--{target}"));
-            self.hotswap(&["extract", file, "--target", target, "-o", "ours.co"]).assert().success();
-            assert!(self.0.read("found.co") == self.0.read("ours.co"), "{file} {target}");
-            let read =
-                format!("llvm-readelf-{version} -hlS --notes found.co 2>&1; llvm-objdump-{version} -d found.co 2>&1");
-            let read = self.0.run(&read);
-            assert!(
-                read.contains(target) && read.contains("s_endpgm") && !read.contains("warning"),
-                "{target}: {read}"
-            );
-        }
+/// LLVM's bundler and comgr find every target in the file's bundle, and comgr returns exactly that object.
+fn check_by_comgr(bench: &Workbench, version: u32, file: &str, targets: &[&str]) {
+    bench.run(&format!("llvm-objcopy-{version} --dump-section=.hip_fatbin=fatbin {file} /dev/null"));
+    let listed = bench.run(&format!("clang-offload-bundler-{version} --list --type=o --input=fatbin"));
+    for target in targets {
+        assert!(listed.lines().any(|line| line.ends_with(&format!("--{target}"))), "{file} {target}: {listed}");
+        bench.run(&format!("./lookup -o found.co fatbin amdgcn-amd-amdhsa--{target}"));
+        bench.hotswap(&["extract", file, "--target", target, "-o", "ours.co"]).assert().success();
+        assert!(bench.read("found.co") == bench.read("ours.co"), "{file} {target}");
+        let read =
+            format!("llvm-readelf-{version} -hlS --notes found.co 2>&1; llvm-objdump-{version} -d found.co 2>&1");
+        let read = bench.run(&read);
+        assert!(read.contains(target) && read.contains("s_endpgm") && !read.contains("warning"), "{target}: {read}");
     }
 }
 
 /// Programs and libraries get natives and generics, HIP registers all of it, and comgr finds it.
 #[test]
 fn linked_programs_and_libraries_are_retargeted_and_go_on_working() {
-    let Some(bench) = Workbench::new("linked_programs_and_libraries_are_retargeted_and_go_on_working").map(Bench)
-    else {
+    let Some(bench) = Workbench::new("linked_programs_and_libraries_are_retargeted_and_go_on_working") else {
         return;
     };
-    bench.0.write("program.hip", PROGRAM.as_bytes());
-    bench.0.write("hip.h", HIP_HEADER.as_bytes());
-    bench.0.write("library.hip", LIBRARY.as_bytes());
-    bench.0.write("lookup.c", include_bytes!("../../../../tests/comgr/lookup.c"));
-    bench.0.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
+    bench.write("program.hip", PROGRAM.as_bytes());
+    bench.write("hip.h", HIP_HEADER.as_bytes());
+    bench.write("library.hip", LIBRARY.as_bytes());
+    bench.build_lookup();
     let to = "gfx902,gfx9-generic,gfx1031,gfx10-3-generic,gfx1036";
     let all = ["gfx10-3-generic", "gfx1030", "gfx1031", "gfx1036", "gfx9-generic", "gfx900", "gfx902"];
-    for version in bench.0.versions.clone() {
-        let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
+    for version in bench.versions.clone() {
+        let clang = hip_clang(version);
         // Compilation takes most of the time, so each compiler tests one of the forms.
         let words = ["-O1 -fuse-ld=lld --offload-compress", "-O1"][version as usize % 2];
-        bench.0.run(&format!(
-            "set -e; hip=\"clang++-{version} {rocm} -nogpuinc --offload-arch=gfx1030,gfx900 {words}\"
+        bench.run(&format!(
+            "set -e; hip=\"{clang} --offload-arch=gfx1030,gfx900 {words}\"
                  $hip -fPIC -shared library.hip -o lib.so -lamdhip64 -Wl,-soname,libmade.so
                  ln -sf lib.so libmade.so; $hip program.hip -o x -L. -lmade -lamdhip64"
         ));
         for (file, output) in [("x", "y"), ("lib.so", "libmade.so.new")] {
             bench.hotswap(&["retarget", file, "-o", output, "--to", to]).assert().success().stderr("");
-            assert_eq!(bench.targets(output), all);
+            assert_eq!(bench.listed_targets(output), all);
             bench.hotswap(&["verify", output]).assert().success();
             bench.hotswap(&["retarget", output, "-o", "again", "--to", to]).assert().code(17);
-            assert!(bench.0.read(output) == bench.0.read("again"), "clang {version} {words} {file}");
+            assert!(bench.read(output) == bench.read("again"), "clang {version} {words} {file}");
         }
-        let ran = bench.0.shell("mv libmade.so.new libmade.so; LD_LIBRARY_PATH=. ./y 2>&1");
+        let ran = bench.shell("mv libmade.so.new libmade.so; LD_LIBRARY_PATH=. ./y 2>&1");
         let said = String::from_utf8_lossy(&ran.stdout);
         assert!(ran.status.code() == Some(1) && said.contains("no ROCm-capable device"), "{words}: {said}");
         for file in ["y", "libmade.so"] {
-            bench.judged(version, file, &all);
+            check_by_comgr(&bench, version, file, &all);
         }
-        bench.0.run("rm -f libmade.so");
+        bench.run("rm -f libmade.so");
     }
 }
 
 /// A plan is followed in linked programs as in the link.
 #[test]
 fn a_plan_is_followed_in_a_linked_library() {
-    let Some(bench) = Workbench::new("a_plan_is_followed_in_a_linked_library").map(Bench) else { return };
-    let version = bench.0.versions[0];
-    bench.0.write("hip.h", HIP_HEADER.as_bytes());
-    bench.0.write("library.hip", LIBRARY.as_bytes());
-    bench.0.run(&format!(
+    let Some(bench) = Workbench::new("a_plan_is_followed_in_a_linked_library") else { return };
+    let version = bench.versions[0];
+    bench.write("hip.h", HIP_HEADER.as_bytes());
+    bench.write("library.hip", LIBRARY.as_bytes());
+    bench.run(&format!(
         "clang++-{version} -nogpuinc --offload-arch=gfx1030,gfx900 -fPIC -shared library.hip -o x.so -lamdhip64"
     ));
     let pairs = ["--pairs", "gfx1030=>gfx1031"];
     let told = bench.hotswap(&["retarget", "x.so", "-o", "y.so"]).args(pairs).assert().success();
     told.stdout("added hipv4-amdgcn-amd-amdhsa--gfx1031\n");
-    assert_eq!(bench.targets("y.so"), ["gfx1030", "gfx1031", "gfx900"]);
+    assert_eq!(bench.listed_targets("y.so"), ["gfx1030", "gfx1031", "gfx900"]);
     let again = bench.hotswap(&["retarget", "y.so", "-o", "z.so"]).args(pairs).assert().code(17);
     again.stdout(contains("unchanged: nothing to add"));
-    assert!(bench.0.read("y.so") == bench.0.read("z.so"));
+    assert!(bench.read("y.so") == bench.read("z.so"));
 }
 
 const DOT: &str = "#include \"hip.h\"
@@ -138,11 +115,11 @@ int main() { plain<<<1, 64>>>(nullptr); with_dot<<<1, 64>>>(nullptr, 1, 2); retu
 #[test]
 fn kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for() {
     let name = "kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for";
-    let Some(bench) = Workbench::new(name).map(Bench) else { return };
-    let version = bench.0.versions[0];
-    bench.0.write("hip.h", HIP_HEADER.as_bytes());
-    bench.0.write("dot.hip", DOT.as_bytes());
-    bench.0.run(&format!("clang++-{version} -x hip -nogpuinc --offload-arch=gfx1011 -O2 dot.hip -o dot -lamdhip64"));
+    let Some(bench) = Workbench::new(name) else { return };
+    let version = bench.versions[0];
+    bench.write("hip.h", HIP_HEADER.as_bytes());
+    bench.write("dot.hip", DOT.as_bytes());
+    bench.run(&format!("clang++-{version} -x hip -nogpuinc --offload-arch=gfx1011 -O2 dot.hip -o dot -lamdhip64"));
     let words = ["retarget", "dot", "--to", "gfx1010", "--allow", "experimental", "-o", "made"];
     bench.hotswap(&words).assert().code(13).stderr(contains("[HS0408]").and(contains("with_dot")));
     let asked = [&words[..], &["--leave-out", "kernels"]].concat();
@@ -155,15 +132,15 @@ fn kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for() {
     assert!(String::from_utf8(record).unwrap().contains("1 kernels are left out: _Z8with_dotPfjj"));
     for (target, dots) in [("gfx1011", true), ("gfx1010", false)] {
         bench.hotswap(&["extract", "made", "--target", target, "-o", "one.co"]).assert().success();
-        let read = bench.0.run(&format!("llvm-readelf-{version} --dyn-syms -s --notes one.co 2>&1"));
+        let read = bench.run(&format!("llvm-readelf-{version} --dyn-syms -s --notes one.co 2>&1"));
         assert_eq!((read.contains("with_dot"), read.contains("plain")), (dots, true), "{target}: {read}");
         assert!(!read.contains("warning"), "{target}: {read}");
-        let code = bench.0.run(&format!("llvm-objdump-{version} -d one.co 2>&1"));
+        let code = bench.run(&format!("llvm-objdump-{version} -d one.co 2>&1"));
         assert_eq!(code.contains("v_dot2"), dots, "{target}");
     }
     // A second run changes nothing.
     bench.hotswap(&["retarget", "made", "--to", "gfx1010", "--allow", "experimental", "-o", "again"]).assert().code(17);
-    assert!(bench.0.read("made") == bench.0.read("again"));
+    assert!(bench.read("made") == bench.read("again"));
 }
 
 /// 150 values that live at once where 1024 work-items share a work-group: gfx1100 has the registers, gfx1102 has not. It
@@ -183,20 +160,20 @@ __global__ __attribute__((launch_bounds(1024))) void wide(float *p) {
 #[test]
 fn the_next_source_file_serves_where_the_best_fails_its_checks() {
     let name = "the_next_source_file_serves_where_the_best_fails_its_checks";
-    let Some(bench) = Workbench::new(name).map(Bench) else { return };
-    let version = bench.0.versions[0];
-    bench.0.write("hip.h", HIP_HEADER.as_bytes());
-    bench.0.write("wide.hip", WIDE.as_bytes());
+    let Some(bench) = Workbench::new(name) else { return };
+    let version = bench.versions[0];
+    bench.write("hip.h", HIP_HEADER.as_bytes());
+    bench.write("wide.hip", WIDE.as_bytes());
     for target in ["gfx1100", "gfx1103"] {
         let compile = "-nogpuinc -O2 --offload-device-only --no-gpu-bundle-output";
-        bench.0.run(&format!("clang++-{version} -x hip --offload-arch={target} {compile} wide.hip -o {target}.co"));
+        bench.run(&format!("clang++-{version} -x hip --offload-arch={target} {compile} wide.hip -o {target}.co"));
     }
     let words = ["retarget", "gfx1100.co", "--to", "gfx1102", "-o", "made.co"];
     bench.hotswap(&words).assert().code(13).stderr(contains("[HS04").and(contains("wide")));
     let asked = [&words[..], &["--source", "gfx1103.co"]].concat();
     bench.hotswap(&asked).assert().success().stdout(contains("made from gfx1103"));
     bench.hotswap(&["verify", "made.co"]).assert().success();
-    let read = bench.0.run(&format!("llvm-readelf-{version} -h --notes made.co 2>&1"));
+    let read = bench.run(&format!("llvm-readelf-{version} -h --notes made.co 2>&1"));
     assert!(read.contains("gfx1102") && !read.contains("warning"), "{read}");
 }
 
@@ -210,18 +187,18 @@ fn required_row(report: &Value, gpu: &str) -> Value {
 /// one mode of a feature.
 #[test]
 fn required_gpus_have_code_with_every_kernel() {
-    let Some(bench) = Workbench::new("required_gpus_have_code_with_every_kernel").map(Bench) else { return };
-    let version = bench.0.versions[0];
-    bench.0.write("hip.h", HIP_HEADER.as_bytes());
-    bench.0.write("library.hip", LIBRARY.as_bytes());
-    bench.0.write(
+    let Some(bench) = Workbench::new("required_gpus_have_code_with_every_kernel") else { return };
+    let version = bench.versions[0];
+    bench.write("hip.h", HIP_HEADER.as_bytes());
+    bench.write("library.hip", LIBRARY.as_bytes());
+    bench.write(
         "fewer.hip",
         b"#include \"hip.h\"\n__global__ void all(int *p) { p[0] = 1; }\n\
           #if !defined(__gfx1031__) && !defined(EMPTY)\n__global__ void some(int *p) { p[0] = 2; }\n#endif\n\
           #if !defined(__gfx1032__) && !defined(EMPTY)\n__global__ void more(int *p) { p[0] = 2; }\n#endif\n",
     );
     let clang = format!("clang++-{version} -nogpuinc -nogpulib -fPIC -shared -O1");
-    bench.0.run(&format!(
+    bench.run(&format!(
         "set -e; {clang} --offload-arch=gfx1030,gfx1031,gfx10-3-generic,gfx90a:xnack+ library.hip -o x.so
          {clang} --offload-arch=gfx1030,gfx1031,gfx1032 fewer.hip -o fewer.so"
     ));

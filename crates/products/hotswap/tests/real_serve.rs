@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 const SOURCE: &str = "gfx1030";
 const TARGETS: [&str; 2] = ["gfx1031", "gfx1036"];
 
-struct Bench {
+struct LibraryBench {
     bench: Workbench,
     libraries: Vec<PathBuf>,
 }
 
-impl Bench {
+impl LibraryBench {
     fn new(test: &str) -> Option<Self> {
         let bench = Workbench::new(test)?;
         let Some(stack) = std::env::var_os(ENV_STACK) else {
@@ -80,7 +80,7 @@ echo $count
 
 #[test]
 fn a_distributions_libraries_are_served() {
-    let Some(bench) = Bench::new("a_distributions_libraries_are_served") else { return };
+    let Some(bench) = LibraryBench::new("a_distributions_libraries_are_served") else { return };
     let mut roots = vec![bench.library("rocblas")];
     if everything() {
         roots.extend(["rocrand", "rocsparse"].map(|name| bench.library(name)));
@@ -116,12 +116,11 @@ fn a_distributions_libraries_are_served() {
     assert!(!out.exists());
 }
 
-impl Bench {
+impl LibraryBench {
     /// comgr, which the HIP runtime asks, returns the source's own bytes for the source, and code for each target that
     /// differs from it in the label only.
     fn judge_by_comgr(&self, data: &Path) {
-        self.bench.write("lookup.c", include_bytes!("../../../../tests/comgr/lookup.c"));
-        self.bench.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
+        self.bench.build_lookup();
         let helper = format!("Kernels.so-000-{SOURCE}.hsaco");
         let served = format!("out/x86_64-linux-gnu/rocblas/5/library/{helper}");
         self.bench.run(&format!("./lookup -o found.co {served} amdgcn-amd-amdhsa--{SOURCE}"));
@@ -147,7 +146,7 @@ impl Bench {
     }
 }
 
-impl Bench {
+impl LibraryBench {
     /// The place of the build ID in the code object that comgr found, as LLVM reads it.
     fn build_id(&self) -> Range<usize> {
         self.bench.run("rm -f part; llvm-objcopy-23 --dump-section=.note.gnu.build-id=part found.co /dev/null");
@@ -162,7 +161,7 @@ impl Bench {
 /// The planted faults: names that host part and code would disagree about, and data without the host library.
 #[test]
 fn a_distributions_libraries_are_not_served_by_halves() {
-    let Some(bench) = Bench::new("a_distributions_libraries_are_not_served_by_halves") else { return };
+    let Some(bench) = LibraryBench::new("a_distributions_libraries_are_not_served_by_halves") else { return };
     let rocrand = bench.library("rocrand");
     bench
         .serve(&["gfx1031", "--dest", "out", "--names", "own"], &[rocrand])

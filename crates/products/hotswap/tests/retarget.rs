@@ -2,18 +2,16 @@
 
 mod made;
 
-use assert_cmd::Command;
 use hotswap_bundle::{Bundle, Compression, CompressionMethod, find_containers, parse, split_record};
 use hotswap_code_object::CodeObject;
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
-use made::{archive, id, section};
+use made::{Directory, archive, id, section};
 use object::BinaryFormat;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 use std::fs;
-use tempfile::TempDir;
 
 fn object(target: &str) -> Vec<u8> {
     let flags = EFlags::of(&target.parse().unwrap()).encode();
@@ -40,35 +38,7 @@ fn host_object(content: &[u8]) -> Vec<u8> {
     section(".hip_fatbin", content, 4096, BinaryFormat::Elf)
 }
 
-struct Directory(TempDir);
-
 impl Directory {
-    fn new() -> Self {
-        Self(TempDir::new().unwrap())
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.0.path().join(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.path().join(name)).unwrap()
-    }
-
-    fn exists(&self, name: &str) -> bool {
-        self.0.path().join(name).exists()
-    }
-
-    fn run(&self, words: &str) -> assert_cmd::assert::Assert {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.args(words.split(' ')).current_dir(self.0.path()).assert()
-    }
-
-    fn json(&self, words: &str) -> Value {
-        let out = self.run(&format!("{words} --format json"));
-        serde_json::from_slice(&out.get_output().stdout).unwrap()
-    }
-
     /// Targets of the code objects of each container; each object is for the target that its entry names.
     fn targets(&self, name: &str) -> Vec<Vec<String>> {
         let bytes = self.read(name);
@@ -89,7 +59,7 @@ impl Directory {
 
 #[test]
 fn a_dry_run_says_the_same_and_writes_nothing() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     directory.write("x", &fatbin(2, &["gfx1030"], None));
     let said = |words: &str| {
         let out = directory.json(words);
@@ -106,7 +76,7 @@ fn a_dry_run_says_the_same_and_writes_nothing() {
 
 #[test]
 fn the_order_of_targets_does_not_change_the_file() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     directory.write("x", &bundle(&["gfx1030"], None));
     let all = ["gfx1031,gfx1032,gfx10-3-generic", "gfx10-3-generic,gfx1032,gfx1031", "gfx1032,gfx10-3-generic,gfx1031"];
     let made = all.map(|targets| {
@@ -118,7 +88,7 @@ fn the_order_of_targets_does_not_change_the_file() {
 
 #[test]
 fn listed_actions_make_what_they_name() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     fs::create_dir_all(directory.0.path().join("in/deep")).unwrap();
     directory.write("in/a", &bundle(&["gfx1030"], None));
     directory.write("in/deep/b", &fatbin(2, &["gfx1030"], None));
@@ -154,7 +124,7 @@ fn listed_actions_make_what_they_name() {
 
 #[test]
 fn a_target_is_not_served_by_code_that_is_dropped() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     directory.write("generic", &bundle(&["gfx10-3-generic", "gfx900"], None));
     directory.write("native", &bundle(&["gfx1030", "gfx900"], None));
     for (words, cover) in [
@@ -191,7 +161,7 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
         ("archive", archive(&["a.o", "b.o"].map(|name| (name, host_object(&bundle(&targets, None)))))),
     ];
     for (form, bytes) in forms {
-        let directory = Directory::new();
+        let directory = Directory::empty();
         directory.write("x", &bytes);
         let before = directory.targets("x");
         let words = "retarget x --to gfx1031,gfx10-3-generic,gfx902,gfx1030";
@@ -213,7 +183,7 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
 /// Results of large files are kept on disk; the scratch files are removed.
 #[test]
 fn large_files_are_done_bundle_by_bundle() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     let one = |number: u8| {
         let mut bundle = Bundle::default();
         bundle.push(id("gfx1030"), object("gfx1030")).unwrap();
@@ -238,7 +208,7 @@ fn large_files_are_done_bundle_by_bundle() {
 
 #[test]
 fn the_report_says_for_each_target_where_it_comes_from() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     directory.write("x", &[fatbin(2, &["gfx1030"], None), fatbin(1, &["gfx10-3-generic"], None)].concat());
     let words = "retarget x --to gfx1031,gfx10-3-generic,gfx1030 -o y";
     let told = directory.run(words).success().stderr("");
@@ -260,7 +230,7 @@ fn the_report_says_for_each_target_where_it_comes_from() {
 
 #[test]
 fn what_cannot_be_made_follows_the_policy() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     directory.write("x", &bundle(&["gfx900", "gfx1030"], None));
     let words = "retarget x --to gfx1031,gfx1100 -o y";
     directory.run(words).code(13).stderr(contains("error: [HS0401] x: 0x0: ").and(contains("gfx1100 cannot be made")));
@@ -279,7 +249,7 @@ fn what_cannot_be_made_follows_the_policy() {
 /// An empty section of a device has no place of its own and stays when the contents after it change.
 #[test]
 fn an_empty_section_of_a_device_is_no_obstacle() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     let empty = section("__CLANG_OFFLOAD_BUNDLE__host-x86_64", b"", 1, BinaryFormat::Elf);
     directory.write("in", &archive(&[("a.o", empty), ("b.hipfb", bundle(&["gfx1030"], None))]));
     directory.run("retarget in --to gfx1031 --compress -o out").success();
@@ -288,7 +258,7 @@ fn an_empty_section_of_a_device_is_no_obstacle() {
 
 #[test]
 fn sources_may_be_dropped_and_bundles_compressed() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     directory.write("x", &fatbin(3, &["gfx900", "gfx1030"], None));
     directory.run("retarget x --to gfx10-3-generic --drop gfx1030,gfx900 --compress -o y").success();
     assert_eq!(directory.targets("y"), vec![["gfx10-3-generic"]; 3]);
@@ -299,7 +269,7 @@ fn sources_may_be_dropped_and_bundles_compressed() {
 
 #[test]
 fn what_generic_targets_cover_is_dropped_where_it_is_said() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     directory.write("x", &fatbin(2, &["gfx900", "gfx1030", "gfx1031", "gfx90a"], None));
     let told = directory.run("retarget x --to gfx10-3-generic --drop covered,gfx900 -o y").success();
     told.stdout(contains("gfx1031  dropped, covered by gfx10-3-generic  2").and(contains("gfx900   dropped ")));
@@ -314,7 +284,7 @@ fn what_generic_targets_cover_is_dropped_where_it_is_said() {
 
 #[test]
 fn a_code_object_is_relabelled_on_its_own() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     directory.write("x.co", &object("gfx1030"));
     directory.run("retarget x.co --to gfx10-3-generic -o y.co").success();
     let made = directory.read("y.co");
@@ -330,7 +300,7 @@ fn a_code_object_is_relabelled_on_its_own() {
 /// Libraries with loose code objects have one file a GPU: a missing one is made from the best of several.
 #[test]
 fn a_code_object_is_made_from_the_best_of_several() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     for target in ["gfx1030", "gfx1100", "gfx1102", "gfx1103"] {
         directory.write(&format!("{target}.co"), &object(target));
     }
@@ -374,7 +344,7 @@ fn a_code_object_is_made_from_the_best_of_several() {
 
 #[test]
 fn wishes_that_make_no_sense_are_refused_and_the_input_stays() {
-    let directory = Directory::new();
+    let directory = Directory::empty();
     let bytes = bundle(&["gfx1030"], None);
     directory.write("x", &bytes);
     directory.write("text", b"no device code");

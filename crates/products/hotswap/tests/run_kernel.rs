@@ -1,8 +1,10 @@
 //! `hotswap run --kernel`: a kernel of clang's output, executed; wrong arguments, kernels that do not end.
 
-use assert_cmd::Command;
+mod made;
+
 use assert_cmd::assert::Assert;
 use hotswap_userland::Workbench;
+use made::RunsHotswap;
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -27,8 +29,7 @@ impl KernelBench {
     }
 
     fn run(&self, gpu: &str, file: &str, words: &[&str]) -> Assert {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.directory()).args(["run", "--gpu", gpu]).args(words).arg(file).assert()
+        self.0.hotswap(&["run", "--gpu", gpu]).args(words).arg(file).assert()
     }
 }
 

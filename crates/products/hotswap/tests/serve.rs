@@ -16,6 +16,7 @@ use hotswap_bundle::{Compression, find_containers, split_record};
 use hotswap_code_object::CodeObject;
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
+use made::Directory;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -50,19 +51,13 @@ fn library(bundles: &[Vec<u8>]) -> Vec<u8> {
     hotswap_samples::host_files::library(&bundles.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-struct Directory(TempDir);
-
 /// Content and time of each file, text of each link.
 type State = BTreeMap<PathBuf, (Vec<u8>, i64)>;
 
 impl Directory {
-    fn empty() -> Self {
-        Self(TempDir::new().unwrap())
-    }
-
     /// A ROCm tree with rocBLAS and rocRAND for gfx1030 and gfx1100.
     fn rocm() -> Self {
-        let directory = Self(TempDir::new().unwrap());
+        let directory = Self::empty();
         directory
             .write("rocm/lib/librocblas.so.5.2", &library(&[bundle(&["gfx1030", "gfx1100"]), bundle(&["gfx1030"])]));
         symlink("librocblas.so.5.2", directory.path("rocm/lib/librocblas.so.5")).unwrap();
@@ -80,31 +75,10 @@ impl Directory {
         directory
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap()
-    }
-
-    fn exists(&self, name: &str) -> bool {
-        self.path(name).symlink_metadata().is_ok()
-    }
-
     fn command(&self, words: &str) -> Command {
         let mut command = Command::new(made::installed());
         command.args(words.split(' ')).current_dir(self.0.path());
         command
-    }
-
-    fn run(&self, words: &str) -> assert_cmd::assert::Assert {
-        self.command(words).assert()
     }
 
     fn serve(&self) -> assert_cmd::assert::Assert {

@@ -7,11 +7,10 @@ use assert_cmd::Command;
 use hotswap_bundle::{Compression, find_containers};
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
+use made::Directory;
 use predicates::prelude::*;
 use predicates::str::contains;
 use std::fs;
-use std::path::PathBuf;
-use tempfile::TempDir;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel_database.py");
 const DATA: &str = "rocm/share/miopen/db";
@@ -34,8 +33,6 @@ struct Row {
     code: Vec<u8>,
 }
 
-struct Directory(TempDir);
-
 impl Directory {
     /// MIOpen with a database for gfx1030 with 36 units, and knowledge of three GPUs; rocRAND beside it.
     fn miopen(fault: &str) -> Option<Self> {
@@ -44,7 +41,7 @@ impl Directory {
             hotswap_userland::skip("serve_miopen", "python3 is missing, or has no sqlite3");
             return None;
         }
-        let directory = Self(TempDir::new().unwrap());
+        let directory = Self::empty();
         directory.write("one.co", &object("gfx1030"));
         directory.write("rocm/lib/libMIOpen.so.1.0", &hotswap_samples::host_files::library(&[]));
         directory.write("rocm/lib/librocrand.so.1", &library(&["gfx1030"]));
@@ -54,15 +51,6 @@ impl Directory {
         }
         directory.database("gfx1030_36.kdb", fault);
         Some(directory)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs::write(self.path(name), bytes).unwrap();
     }
 
     fn python(&self, words: &[&str]) -> String {

@@ -8,6 +8,7 @@ use hotswap_bundle::{Compression, OffloadBinary, OffloadImage};
 use hotswap_samples::code_object::Sample;
 use hotswap_targets::EFlags;
 use hotswap_userland::Workbench;
+use made::Directory;
 use object::BinaryFormat;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -17,7 +18,6 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
 use tempfile::TempDir;
 
 const ROCBLAS: &str = "rocm/lib/rocblas/library";
@@ -87,12 +87,10 @@ fn kernel_archive(binary: &str, target: &str, code: &[u8]) -> Vec<u8> {
     [&header, code, &encoded(&table)].concat()
 }
 
-struct Directory(TempDir);
-
 impl Directory {
     /// rocBLAS and hipBLASLt for two GPUs.
     fn rocm() -> Self {
-        let directory = Self(TempDir::new().unwrap());
+        let directory = Self::empty();
         directory.write("rocm/lib/librocblas.so.5", &hotswap_samples::host_files::library(&[&bundle(&GPUS)]));
         directory.write("rocm/lib/libhipblaslt.so.1", &hotswap_samples::host_files::library(&[&bundle(&GPUS)]));
         for gpu in GPUS {
@@ -116,20 +114,6 @@ impl Directory {
         directory.write(&format!("{HIPBLASLT}/hipblasltExtOpLibrary.dat"), &operations());
         directory.write(&format!("{HIPBLASLT}/hipblasltTransform.hsaco"), &bundle(&GPUS));
         directory
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn run(&self, words: &str) -> assert_cmd::assert::Assert {
-        let mut command = Command::new(made::installed());
-        command.args(words.split(' ')).current_dir(self.0.path()).assert()
     }
 
     fn shell(&self, script: &str) -> String {

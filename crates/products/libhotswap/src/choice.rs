@@ -6,7 +6,7 @@
 use crate::call_error::{CallError, c_string};
 use crate::device_file::{DeviceFile, EntryForm, EntryRow};
 use crate::make::{self, MadeCode, Permissions};
-use hotswap_compat::{AllowedSiblings, AvailableObject, RoutePermissions, Selection, choose_route, find_pair};
+use hotswap_compat::{AllowedSiblings, AvailableObject, RoutePermissions, Selection, choose_route_to, find_pair};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Support, TargetId, find_processor};
 use std::collections::BTreeSet;
@@ -130,7 +130,7 @@ fn best_candidate(
         .collect();
     let available: Vec<AvailableObject> = fitting.iter().map(|entry| entry.target.into()).collect();
     let selection =
-        choose_route(agent.processor.name, &available, AllowedSiblings::Best, allow).map_err(Diagnostic::from)?;
+        choose_route_to(agent.processor, &available, AllowedSiblings::Best, allow).map_err(Diagnostic::from)?;
     let (processor, route, rule) = match selection {
         Selection::Native => (agent.processor, RouteKind::Native, c"compiled for the agent's processor"),
         Selection::Generic { generic } => {

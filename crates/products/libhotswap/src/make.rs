@@ -8,10 +8,11 @@ use crate::worker_threads::run_parallel;
 use hotswap_bundle::is_bundle;
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::names::Disagreement;
-use hotswap_compat::{RoutePermissions, Strategy, Verdict, find_pair, pair_verdict};
+use hotswap_compat::{RoutePermissions, Selection, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_load_model::acceptance::check_new_code;
 use hotswap_pipeline::{RetargetRequest, TargetOutcome, TargetResult};
 use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::Processor;
 use std::ffi::CString;
 
 /// Bytes that were made, and what was done.
@@ -31,14 +32,13 @@ pub(crate) struct Permissions {
 
 /// A bundle or code object with code for that processor.
 pub(crate) fn retarget_bytes(bytes: &[u8], target: &str, permissions: Permissions) -> Result<MadeCode, CallError> {
-    let target = agent_target(target)?.processor.name;
+    let target = agent_target(target)?.processor;
     run_parallel(|| retarget_now(bytes, target, permissions))?
 }
 
-fn retarget_now(bytes: &[u8], target: &str, permissions: Permissions) -> Result<MadeCode, CallError> {
+fn retarget_now(bytes: &[u8], target: &'static Processor, permissions: Permissions) -> Result<MadeCode, CallError> {
     let Permissions { allow, unchecked_names } = permissions;
-    let request =
-        RetargetRequest { targets: vec![target.to_owned()], allow, unchecked_names, ..RetargetRequest::default() };
+    let request = RetargetRequest { targets: vec![target], allow, unchecked_names, ..RetargetRequest::default() };
     if is_bundle(bytes) {
         let made = hotswap_pipeline::retarget(bytes, &request, &Default::default())?;
         let new = made.draft.map(|draft| draft.to_vec());
@@ -64,12 +64,12 @@ fn missing_code_object_error() -> CallError {
 
 fn finished_code(old: &[u8], new: Option<Vec<u8>>, result: &TargetResult) -> Result<MadeCode, CallError> {
     let report = match result {
-        TargetResult::There => "compiled for it; nothing is derived".to_owned(),
-        TargetResult::Covered(generic) => format!("covered by {generic}; nothing is derived"),
-        TargetResult::Made { source, left_out, .. } if left_out.is_empty() => format!("made from {source}"),
-        TargetResult::Made { source, left_out, .. } => {
-            format!("made from {source}, {} kernels left out", left_out.len())
-        }
+        TargetResult::There => Selection::Native.to_string(),
+        TargetResult::Covered(generic) => Selection::Generic { generic }.to_string(),
+        TargetResult::Made { source, .. } => match result.left_out_kernels().len() {
+            0 => format!("made from {source}"),
+            count => format!("made from {source}, {count} kernels left out"),
+        },
         TargetResult::Refused { reasons, .. } if !reasons.is_empty() => return Err(CallError::of_all(reasons)),
         TargetResult::Refused { names, .. } => {
             let reasons: Vec<Diagnostic> = names.iter().map(chosen_by_name).collect();
@@ -113,7 +113,7 @@ pub(crate) fn rewrite_code(bytes: &[u8], target: &str, keep_machine: bool) -> Re
         return Err(Diagnostic::error(codes::PAIR_REFUSED, what).advise("use hotswap_retarget").into());
     }
     let order =
-        hotswap_adapt::AdaptRequest { target: hotswap_compat::derive_target_id(&source, to.name)?, keep_machine };
+        hotswap_adapt::AdaptRequest { target: hotswap_compat::derive_target_id_for(&source, to)?, keep_machine };
     let made =
         run_parallel(|| hotswap_adapt::adapt_object(bytes, &order))?.map_err(|reasons| CallError::of_all(&reasons))?;
     let changed = made.record.functions.len();

@@ -59,7 +59,7 @@ impl TargetExport {
 pub struct DirectoryMap {
     /// Its name in the coverage map.
     pub from: String,
-    /// Its name here.
+    /// Its name on this machine.
     pub to: String,
 }
 

@@ -18,7 +18,6 @@ pub struct Totals {
     pub regions: Ratio,
     /// Outcomes of branches, two for each condition.
     pub branches: Ratio,
-    /// Conditions of MC/DC.
     pub mcdc: Ratio,
 }
 
@@ -96,7 +95,6 @@ pub struct FunctionCoverage {
     pub lacks_data: Vec<bool>,
     /// Its regions of code: the union, and for each target.
     pub regions: Ratio,
-    /// See `regions`.
     pub regions_by_target: Vec<Option<Ratio>>,
 }
 

@@ -52,23 +52,28 @@ use hotswap_report::Diagnostic;
 /// one, mnemonic, family, reason and advice. At most [`MOST_REFUSALS`] are reported, and one more that gives the
 /// number of the rest.
 pub fn adapt_object(data: &[u8], order: &AdaptRequest) -> Result<AdaptedObject, Vec<Diagnostic>> {
-    let object = CodeObject::parse(data).map_err(single_diagnostic_list)?;
-    prepare_object(object, order)?.finish().map_err(single_diagnostic_list)
+    adapt_parsed(&CodeObject::parse(data).map_err(single_diagnostic_list)?, order)
 }
 
-/// Makes `data`, a linked code object whose kernels `shifts` read their system SGPRs from registers in which the target of
+/// [`adapt_object`] for a code object that was parsed already.
+///
+/// # Errors
+/// The same as those of [`adapt_object`].
+pub fn adapt_parsed(object: &CodeObject<'_>, order: &AdaptRequest) -> Result<AdaptedObject, Vec<Diagnostic>> {
+    pipeline::run_phases(object.clone(), order)?.finish(order).map_err(single_diagnostic_list)
+}
+
+/// Makes a linked code object whose kernels `shifts` read their system SGPRs from registers in which the target of
 /// the order does not put them, for that target: new code at their entries copies the registers.
 ///
 /// # Errors
 /// A file that cannot be laid out with the new code, and a kernel whose entry is unknown.
 pub fn copy_system_sgprs(
-    data: &[u8],
+    object: &CodeObject<'_>,
     shifts: &[SystemSgprShift],
     order: &AdaptRequest,
 ) -> Result<AdaptedObject, Vec<Diagnostic>> {
-    let object = CodeObject::parse(data).map_err(single_diagnostic_list)?;
-    let prepared = pipeline::copy_at_entries(&object, shifts, order)?;
-    prepared.finish().map_err(single_diagnostic_list)
+    pipeline::copy_at_entries(object, shifts, order)?.finish(order).map_err(single_diagnostic_list)
 }
 
 fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {
@@ -81,7 +86,7 @@ fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {
 /// # Errors
 /// The same as those of [`adapt`].
 pub fn prepare_object<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<PreparedObject<'a>, Vec<Diagnostic>> {
-    pipeline::run_phases(object, order)
+    pipeline::run_phases(object, order)?.prepare(order).map_err(single_diagnostic_list)
 }
 
 /// The most refusals that are reported. Further ones are only counted.

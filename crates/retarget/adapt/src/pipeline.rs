@@ -24,7 +24,7 @@ use self::check::{ResultFile, check_equivalent, check_idempotent};
 use crate::certificate::{SectionMap, SectionSites, build_certificate};
 use crate::config::RewriteConfig;
 use crate::order::{AdaptRequest, ObjectRecord};
-use crate::prepared::{PreparedObject, RelabelPatch, SourceCode};
+use crate::prepared::{RelabelPatch, UnlabelledObject};
 use crate::prescan::{Candidates, Prescan, add_unnamed};
 use crate::record;
 use crate::registers::budget;
@@ -49,42 +49,28 @@ pub(crate) use entry_copies::copy_at_entries;
 pub(crate) fn run_phases<'a>(
     object: CodeObject<'a>,
     order: &AdaptRequest,
-) -> Result<PreparedObject<'a>, Vec<Diagnostic>> {
+) -> Result<UnlabelledObject<'a>, Vec<Diagnostic>> {
     let source = object.target_id();
     let mut record =
         ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
     if source.processor == order.target.processor {
         record.labelled = true;
-        return Ok(PreparedObject::new(SourceCode::Same(Box::new(object)), None, record));
+        return Ok(UnlabelledObject::unchanged(object, None, record));
     }
     let (from, to) = (
         find_isa(source.processor.name).map_err(single_diagnostic)?,
         find_isa(order.target.processor.name).map_err(single_diagnostic)?,
     );
     let rewriter = FamilyRegistry::installed().prepare_rewriter().map_err(single_diagnostic)?;
-    let (unchanged, found) = rayon::join(|| make_label(&object, order), || prescan_object(&object, from, &rewriter));
+    let (unchanged, found) =
+        rayon::join(|| RelabelPatch::requested(&object, order), || prescan_object(&object, from, &rewriter));
     if found.is_clean() {
-        return Ok(PreparedObject::new(
-            SourceCode::Same(Box::new(object)),
-            unchanged.map_err(single_diagnostic)?,
-            record,
-        ));
+        return Ok(UnlabelledObject::unchanged(object, unchanged.map_err(single_diagnostic)?, record));
     }
     let config = RewriteConfig::new(&rewriter, to, found.scheduling_mode()).with_half_mode(found.half_mode(&object));
     match rewrite_code(&object, found, &config, &mut record)? {
-        None => {
-            Ok(PreparedObject::new(SourceCode::Same(Box::new(object)), unchanged.map_err(single_diagnostic)?, record))
-        }
-        Some(code) => {
-            drop(unchanged);
-            let label = match order.keep_machine {
-                true => None,
-                false => {
-                    CodeObject::parse(&code).and_then(|object| make_label(&object, order)).map_err(single_diagnostic)?
-                }
-            };
-            Ok(PreparedObject::new(SourceCode::New(code), label, record))
-        }
+        None => Ok(UnlabelledObject::unchanged(object, unchanged.map_err(single_diagnostic)?, record)),
+        Some(code) => Ok(UnlabelledObject::rewritten(code, record)),
     }
 }
 
@@ -340,9 +326,4 @@ fn add_certificate(
         let what = "there is no room for the certificate of a change: the file has too many sections";
         Diagnostic::error(codes::NO_LAYOUT, what)
     })
-}
-
-/// Header and note that name the target, unless they are to keep naming the source.
-fn make_label(object: &CodeObject<'_>, order: &AdaptRequest) -> Result<Option<RelabelPatch>, Diagnostic> {
-    (!order.keep_machine).then(|| RelabelPatch::for_target(object, order.target)).transpose()
 }

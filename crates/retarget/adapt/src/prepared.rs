@@ -3,7 +3,7 @@
 //! Invariants: unchanged parts of the input are not copied. The writer has the result checked by [`Prepared::check`],
 //! which reads it again.
 
-use crate::order::{AdaptedObject, ObjectRecord};
+use crate::order::{AdaptRequest, AdaptedObject, ObjectRecord};
 use hotswap_code_object::{BytePatch, CodeObject, find_overlap, same_but_for_label, same_but_for_patch};
 use hotswap_families::FamilyRegistry;
 use hotswap_report::{Diagnostic, FamilyCount, codes};
@@ -32,15 +32,106 @@ impl RelabelPatch {
         Ok(Self { patch, target, families })
     }
 
+    /// The label that the request wants; `None` where header and note are to keep naming the source.
+    pub(crate) fn requested(object: &CodeObject<'_>, order: &AdaptRequest) -> Result<Option<Self>, Diagnostic> {
+        (!order.keep_machine).then(|| Self::for_target(object, order.target)).transpose()
+    }
+
+    /// Notes the label and its families in the record.
+    fn note_in(&self, record: &mut ObjectRecord) {
+        record.labelled = true;
+        for family in &self.families {
+            match record.families.iter_mut().find(|known| known.name == family.name) {
+                Some(known) => known.sites += family.sites,
+                None => record.families.push(family.clone()),
+            }
+        }
+    }
+
+    /// The labelled file, read again and compared with the one that it was made from.
+    fn apply_checked(&self, old: &CodeObject<'_>) -> Result<Vec<u8>, Diagnostic> {
+        let made = self.patch.apply(old.bytes().to_vec());
+        self.compare(old, &made, |old, new, _| same_but_for_label(old, new))?;
+        Ok(made)
+    }
+
+    /// Reads the labelled file and compares it with `old`.
+    fn compare(
+        &self,
+        old: &CodeObject<'_>,
+        made: &[u8],
+        same: impl FnOnce(&CodeObject<'_>, &CodeObject<'_>, &BytePatch) -> Result<(), String>,
+    ) -> Result<(), Diagnostic> {
+        let again = CodeObject::parse_copy(made, old)?;
+        same(old, &again, &self.patch).map_err(|one| label_damage_error(one, old))?;
+        if again.target_id().processor != self.target.processor {
+            return Err(verify_failure(format!("the result is labelled {}", again.target_id())));
+        }
+        Ok(())
+    }
+
     /// The labelled file in order: offsets and bytes. Unchanged parts are slices of `old`.
     pub(crate) fn parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
         self.patch.file_parts(old)
     }
 }
 
+/// The code for the target, before header and note name it.
+pub(crate) enum UnlabelledObject<'a> {
+    /// Nothing in the code changes: the input, and the label to give it.
+    Unchanged { object: Box<CodeObject<'a>>, label: Option<RelabelPatch>, record: ObjectRecord },
+    /// A new file, whose label is still to be made.
+    Rewritten { bytes: Vec<u8>, record: ObjectRecord },
+}
+
+impl<'a> UnlabelledObject<'a> {
+    pub(crate) fn unchanged(object: CodeObject<'a>, label: Option<RelabelPatch>, record: ObjectRecord) -> Self {
+        Self::Unchanged { object: Box::new(object), label, record }
+    }
+
+    pub(crate) fn rewritten(bytes: Vec<u8>, record: ObjectRecord) -> Self {
+        Self::Rewritten { bytes, record }
+    }
+
+    /// The parts of the file, for a writer that does not copy the input.
+    pub(crate) fn prepare(self, order: &AdaptRequest) -> Result<PreparedObject<'a>, Diagnostic> {
+        match self {
+            Self::Unchanged { object, label, record } => {
+                Ok(PreparedObject::new(SourceCode::Same(object), label, record))
+            }
+            Self::Rewritten { bytes, record } => {
+                let label = match order.keep_machine {
+                    true => None,
+                    false => RelabelPatch::requested(&CodeObject::parse(&bytes)?, order)?,
+                };
+                Ok(PreparedObject::new(SourceCode::New(bytes), label, record))
+            }
+        }
+    }
+
+    /// The file in memory, checked. The code is parsed once for its label and for the comparison.
+    pub(crate) fn finish(self, order: &AdaptRequest) -> Result<AdaptedObject, Diagnostic> {
+        let (mut record, bytes, label) = match self {
+            Self::Unchanged { object, label, record } => {
+                let bytes =
+                    label.as_ref().map_or_else(|| Ok(object.bytes().to_vec()), |one| one.apply_checked(&object));
+                (record, bytes?, label)
+            }
+            Self::Rewritten { bytes, record } if order.keep_machine => (record, bytes, None),
+            Self::Rewritten { bytes, record } => {
+                let object = CodeObject::parse(&bytes)?;
+                let label = RelabelPatch::for_target(&object, order.target)?;
+                (record, label.apply_checked(&object)?, Some(label))
+            }
+        };
+        label.iter().for_each(|label| label.note_in(&mut record));
+        Ok(AdaptedObject { bytes, record })
+    }
+}
+
 /// A code object with the label of the source.
 #[derive(Debug, Clone)]
-pub(crate) enum SourceCode<'a> {
+enum SourceCode<'a> {
     /// The input, which is unchanged.
     Same(Box<CodeObject<'a>>),
     New(Vec<u8>),
@@ -56,16 +147,8 @@ impl SourceCode<'_> {
 }
 
 impl<'a> PreparedObject<'a> {
-    pub(crate) fn new(code: SourceCode<'a>, label: Option<RelabelPatch>, mut record: ObjectRecord) -> Self {
-        if let Some(label) = &label {
-            record.labelled = true;
-            for family in &label.families {
-                match record.families.iter_mut().find(|known| known.name == family.name) {
-                    Some(known) => known.sites += family.sites,
-                    None => record.families.push(family.clone()),
-                }
-            }
-        }
+    fn new(code: SourceCode<'a>, label: Option<RelabelPatch>, mut record: ObjectRecord) -> Self {
+        label.iter().for_each(|label| label.note_in(&mut record));
         Self { code, label, record }
     }
 
@@ -90,43 +173,11 @@ impl<'a> PreparedObject<'a> {
     /// # Errors
     /// `VERIFY_FAILED`, or the error found in the file.
     pub fn check_written(&self, made: &[u8]) -> Result<(), Diagnostic> {
-        self.compare_label(made, same_but_for_patch)
-    }
-
-    /// The file in memory, checked.
-    pub(crate) fn finish(self) -> Result<AdaptedObject, Diagnostic> {
-        let Some(RelabelPatch { patch, .. }) = &self.label else {
-            let bytes = match self.code {
-                SourceCode::Same(object) => object.bytes().to_vec(),
-                SourceCode::New(bytes) => bytes,
-            };
-            return Ok(AdaptedObject { bytes, record: self.record });
-        };
-        let bytes = patch.apply(self.code.bytes().to_vec());
-        self.compare_label(&bytes, |old, new, _| same_but_for_label(old, new))?;
-        Ok(AdaptedObject { bytes, record: self.record })
-    }
-
-    fn compare_label(
-        &self,
-        made: &[u8],
-        same: impl FnOnce(&CodeObject<'_>, &CodeObject<'_>, &BytePatch) -> Result<(), String>,
-    ) -> Result<(), Diagnostic> {
-        let Some(RelabelPatch { patch, target, .. }) = &self.label else { return Ok(()) };
-        let written;
-        let old = match &self.code {
-            SourceCode::Same(object) => object,
-            SourceCode::New(bytes) => {
-                written = CodeObject::parse(bytes)?;
-                &written
-            }
-        };
-        let again = CodeObject::parse_copy(made, old)?;
-        same(old, &again, patch).map_err(|one| label_damage_error(one, old))?;
-        if again.target_id().processor != target.processor {
-            return Err(verify_failure(format!("the result is labelled {}", again.target_id())));
+        let Some(label) = &self.label else { return Ok(()) };
+        match &self.code {
+            SourceCode::Same(object) => label.compare(object, made, same_but_for_patch),
+            SourceCode::New(bytes) => label.compare(&CodeObject::parse(bytes)?, made, same_but_for_patch),
         }
-        Ok(())
     }
 }
 

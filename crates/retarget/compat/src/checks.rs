@@ -95,7 +95,6 @@ impl<'a> KernelFacts<'a> {
 pub(crate) struct ObjectFinding {
     /// Offset in the file.
     pub(crate) offset: u64,
-    /// The reason.
     pub(crate) why: String,
 }
 
@@ -121,7 +120,6 @@ pub(crate) struct ProgramFinding<'o> {
     pub(crate) kernel: &'o str,
     /// Offset of the kernel's descriptor in the file.
     pub(crate) offset: u64,
-    /// The reason.
     pub(crate) why: String,
 }
 

@@ -31,6 +31,6 @@ pub use override_version::{Override, override_version};
 pub use pairs::{PairStatus, Strategy, ValidatedPair, all_pairs, find_pair};
 pub use route::{
     AllowedSiblings, AvailableObject, EXPERIMENTAL_ADVICE, Rejection, RoutePermissions, RouteRefusal, Selection,
-    choose_route, derive_target_id,
+    choose_route, choose_route_to, derive_target_id, derive_target_id_for,
 };
 pub use verdict::{Verdict, pair_verdict};

@@ -120,7 +120,7 @@ pub enum Rejection {
     NoSource(Vec<String>),
 }
 
-/// The route for the processor `request`, given the available code objects.
+/// [`choose_route_to`] the processor of that name.
 ///
 /// # Errors
 /// [`RouteRefusal`], which becomes a [`Diagnostic`].
@@ -130,9 +130,22 @@ pub fn choose_route(
     wish: AllowedSiblings<'_>,
     allow: RoutePermissions,
 ) -> Result<Selection, RouteRefusal> {
-    let Some(target) = find_processor(request) else {
-        return Err(make_route_refusal(vec![Rejection::UnknownRequest], request, present));
-    };
+    match find_processor(request) {
+        Some(target) => choose_route_to(target, present, wish, allow),
+        None => Err(make_route_refusal(vec![Rejection::UnknownRequest], request, present)),
+    }
+}
+
+/// The route for a processor, given the available code objects.
+///
+/// # Errors
+/// [`RouteRefusal`], which becomes a [`Diagnostic`].
+pub fn choose_route_to(
+    target: &'static Processor,
+    present: &[AvailableObject],
+    wish: AllowedSiblings<'_>,
+    allow: RoutePermissions,
+) -> Result<Selection, RouteRefusal> {
     if present.iter().any(|present| present.target.processor == target) {
         return Ok(Selection::Native);
     }
@@ -140,7 +153,7 @@ pub fn choose_route(
     if let Some(generic) = generic.filter(|_| !matches!(wish, AllowedSiblings::Plan(_))) {
         return Ok(Selection::Generic { generic });
     }
-    let sources = source_names(request, wish);
+    let sources = source_names(target, wish);
     let mut rejected = Vec::new();
     for name in &sources {
         match from_source(name, target, present, allow) {
@@ -163,7 +176,7 @@ pub fn choose_route(
         _ => {}
     }
     rejected.extend(not_wished(target, present, &sources));
-    Err(make_route_refusal(rejected, request, present))
+    Err(make_route_refusal(rejected, target.name, present))
 }
 
 fn present_target_ids(present: &[AvailableObject]) -> Vec<TargetId> {
@@ -175,20 +188,21 @@ fn make_route_refusal(rejected: Vec<Rejection>, request: &str, present: &[Availa
 }
 
 /// Names of the sources to try, the preferred first.
-fn source_names<'a>(request: &str, wish: AllowedSiblings<'a>) -> Vec<&'a str> {
+fn source_names<'a>(target: &Processor, wish: AllowedSiblings<'a>) -> Vec<&'a str> {
     match wish {
         AllowedSiblings::Plan(pairs) | AllowedSiblings::Only(pairs) => {
-            let mut names: Vec<&str> = pairs.iter().filter(|pair| pair.1 == request).map(|pair| pair.0).collect();
-            names.sort_by_key(|name| is_experimental(name, request));
+            let mut names: Vec<&str> = pairs.iter().filter(|pair| pair.1 == target.name).map(|pair| pair.0).collect();
+            names.sort_by_key(|name| is_experimental(name, target));
             names
         }
-        AllowedSiblings::Best => all_pairs().filter(|pair| pair.target == request).map(|pair| pair.source).collect(),
+        AllowedSiblings::Best => {
+            all_pairs().filter(|pair| pair.target == target.name).map(|pair| pair.source).collect()
+        }
     }
 }
 
-fn is_experimental(source: &str, target: &str) -> bool {
-    let known =
-        find_processor(source).zip(find_processor(target)).and_then(|(source, target)| find_pair(source, target));
+fn is_experimental(source: &str, target: &Processor) -> bool {
+    let known = find_processor(source).and_then(|source| find_pair(source, target));
     known.is_some_and(|pair| pair.status == PairStatus::Experimental)
 }
 
@@ -236,26 +250,34 @@ fn not_wished(target: &Processor, present: &[AvailableObject], sources: &[&str])
     rejected
 }
 
-/// The target ID of the code object derived from `source` for the processor `request`: the same features. A
-/// feature that the target does not have is dropped where the pair's checks examine features: code that states it
-/// runs without it, too.
+/// [`derive_target_id_for`] the processor of that name.
 ///
 /// # Errors
 /// [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] when the processor does not have a feature
 /// that the source states.
 pub fn derive_target_id(source: &TargetId, request: &str) -> Result<TargetId, Diagnostic> {
-    let target: TargetId = request.parse()?;
-    let checks = pair_verdict(source.processor, target.processor).checks().unwrap_or_default();
+    derive_target_id_for(source, request.parse::<TargetId>()?.processor)
+}
+
+/// The target ID of the code object derived from `source` for a processor: the same features. A
+/// feature that the target does not have is dropped where the pair's checks examine features: code that states it
+/// runs without it, too.
+///
+/// # Errors
+/// [`codes::UNKNOWN_TARGET`] for a processor that was withdrawn; [`codes::PAIR_REFUSED`] when the processor does not
+/// have a feature that the source states.
+pub fn derive_target_id_for(source: &TargetId, target: &'static Processor) -> Result<TargetId, Diagnostic> {
+    target.refuse_withdrawn()?;
+    let checks = pair_verdict(source.processor, target).checks().unwrap_or_default();
     if checks.contains(&Check::Features) {
-        let (xnack, sramecc) = (target.processor.xnack, target.processor.sramecc);
         return Ok(TargetId {
-            xnack: supported_feature_state(source.xnack, xnack),
-            sramecc: supported_feature_state(source.sramecc, sramecc),
-            ..target
+            processor: target,
+            xnack: supported_feature_state(source.xnack, target.xnack),
+            sramecc: supported_feature_state(source.sramecc, target.sramecc),
         });
     }
-    source.with_processor(target.processor).ok_or_else(|| {
-        let what = format!("{source} states a feature that {} does not have", target.processor);
+    source.with_processor(target).ok_or_else(|| {
+        let what = format!("{source} states a feature that {target} does not have");
         Diagnostic::error(codes::PAIR_REFUSED, what)
     })
 }

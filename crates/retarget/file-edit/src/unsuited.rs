@@ -8,11 +8,12 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+use hotswap_bundle::inventory::image_target;
 use hotswap_bundle::{ContainerForm, ContainerImage, EntryId, FoundContainer, ImageKind, OffloadKind, linked};
 use hotswap_code_object::CodeObject;
 use hotswap_pipeline::{TargetOutcome, TargetResult};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{Processor, TargetId};
 
 /// The outcome for the targets in a container to which nothing can be added; empty where it lacks device code.
 ///
@@ -20,7 +21,7 @@ use hotswap_targets::TargetId;
 /// The diagnostic of a damaged container.
 pub fn unsuited_results(
     found: &FoundContainer<'_>,
-    targets: &[String],
+    targets: &[&'static Processor],
     file: &[u8],
 ) -> Result<Vec<TargetOutcome>, Diagnostic> {
     if found.form == ContainerForm::Bare {
@@ -34,11 +35,11 @@ pub fn unsuited_results(
     Ok(targets.iter().map(|target| unsuited_target(target, found.form, &images)).collect())
 }
 
-fn unsuited_target(target: &str, form: ContainerForm, images: &[ContainerImage<'_>]) -> TargetOutcome {
-    TargetOutcome { target: target.to_owned(), result: unsuited_result(target, form, images) }
+fn unsuited_target(target: &'static Processor, form: ContainerForm, images: &[ContainerImage<'_>]) -> TargetOutcome {
+    TargetOutcome::for_target(target, unsuited_result(target, form, images))
 }
 
-fn unsuited_result(target: &str, form: ContainerForm, images: &[ContainerImage<'_>]) -> TargetResult {
+fn unsuited_result(target: &Processor, form: ContainerForm, images: &[ContainerImage<'_>]) -> TargetResult {
     if images.iter().any(|image| is_for(image, target)) {
         return TargetResult::There;
     }
@@ -87,9 +88,9 @@ fn is_amdgpu(id: &str) -> bool {
     is_gpu && *id.kind() != OffloadKind::Host
 }
 
-fn is_for(image: &ContainerImage<'_>, wanted: &str) -> bool {
+fn is_for(image: &ContainerImage<'_>, wanted: &Processor) -> bool {
     let target = image_target(image).and_then(|target| target.parse::<TargetId>().ok());
-    image.kind == ImageKind::CodeObject && target.is_some_and(|target| target.processor.name == wanted)
+    image.kind == ImageKind::CodeObject && target.is_some_and(|target| target.processor == wanted)
 }
 
 fn is_openmp(image: &ContainerImage<'_>) -> bool {
@@ -149,13 +150,4 @@ fn list(images: &[ContainerImage<'_>]) -> String {
     }
     let kinds = kinds.iter().map(|known| format!("{} for {}", known.kind, known.targets.join(", ")));
     kinds.collect::<Vec<_>>().join("; ")
-}
-
-/// The target of an image: that of its entry's name, else that of its code.
-#[must_use]
-pub fn image_target(image: &ContainerImage<'_>) -> Option<String> {
-    match &image.id {
-        Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),
-        None => CodeObject::parse(&image.data).ok().map(|object| object.target_id().to_string()),
-    }
 }

@@ -95,13 +95,13 @@ impl Companion<'_> {
     }
 }
 
-/// Whether `other` is the same code as `code_object` when it is loaded; the order of its symbols may differ.
+/// Whether `other` is the same code as `one` when it is loaded; the order of its symbols may differ.
 ///
 /// # Errors
 /// The difference, as half a sentence; a file that cannot be read.
-pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
-    let (one, other) = (parse_same_code(code_object)?, parse_same_code(other)?);
-    let (here, there) = (loaded_sections(&one), loaded_sections(&other));
+pub fn is_same_code(one: &CodeObject<'_>, other: &[u8]) -> Result<(), String> {
+    let other = parse_companion(other)?;
+    let (here, there) = (loaded_sections(one), loaded_sections(&other));
     if one.e_flags() != other.e_flags() || here.len() != there.len() {
         return Err("the target or the number of loaded sections differs".to_owned());
     }
@@ -114,7 +114,7 @@ pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
             return Err(format!("section `{}` differs", one_section.name));
         }
     }
-    if dynamic_symbols(&one) == dynamic_symbols(&other) { Ok(()) } else { Err("a dynamic symbol differs".to_owned()) }
+    if dynamic_symbols(one) == dynamic_symbols(&other) { Ok(()) } else { Err("a dynamic symbol differs".to_owned()) }
 }
 
 fn has_same_header(one: &ElfSectionView<'_>, other: &ElfSectionView<'_>) -> bool {
@@ -125,7 +125,7 @@ fn has_same_header(one: &ElfSectionView<'_>, other: &ElfSectionView<'_>) -> bool
         && one.align == other.align
 }
 
-fn parse_same_code(data: &[u8]) -> Result<CodeObject<'_>, String> {
+fn parse_companion(data: &[u8]) -> Result<CodeObject<'_>, String> {
     CodeObject::parse(data).map_err(|error| error.what)
 }
 
@@ -164,29 +164,24 @@ fn read_dynamic_symbol<'a>(row: &'a [u8], names: &'a [u8]) -> DynamicSymbol<'a> 
 ///
 /// # Errors
 /// The difference, as half a sentence.
-pub fn has_same_kernels(code_object: &[u8], other: &[u8], target: &TargetId) -> Result<(), String> {
-    let (one, other) = (parse_kernel_code(code_object)?, parse_kernel_code(other)?);
+pub fn has_same_kernels(one: &CodeObject<'_>, other: &CodeObject<'_>, target: &TargetId) -> Result<(), String> {
     if other.target_id() != *target {
         return Err(format!("it is for {}", other.target_id()));
     }
-    if kernel_names(&one) == kernel_names(&other) { Ok(()) } else { Err("it has other kernels".to_owned()) }
+    if kernel_names(one) == kernel_names(other) { Ok(()) } else { Err("it has other kernels".to_owned()) }
 }
 
-fn kernel_names(object: &CodeObject<'_>) -> BTreeSet<String> {
-    object.note().kernels.iter().map(|kernel| kernel.name.to_string()).collect::<BTreeSet<_>>()
-}
-
-fn parse_kernel_code(data: &[u8]) -> Result<CodeObject<'_>, String> {
-    CodeObject::parse(data).map_err(|error| error.what)
+fn kernel_names<'o>(object: &'o CodeObject<'_>) -> BTreeSet<&'o str> {
+    object.note().kernels.iter().map(|kernel| kernel.name).collect()
 }
 
 /// [`has_same_kernels`], and it contains no instruction that the compiler copies unchanged from the source.
 ///
 /// # Errors
 /// As for [`has_same_kernels`]; the family that an instruction needs.
-pub fn may_stand_for(code_object: &[u8], other: &[u8], target: &TargetId) -> Result<(), String> {
-    has_same_kernels(code_object, other, target)?;
-    let object = CodeObject::parse(other).map_err(|error| error.what)?;
+pub fn may_stand_for(code_object: &CodeObject<'_>, other: &[u8], target: &TargetId) -> Result<(), String> {
+    let object = parse_companion(other)?;
+    has_same_kernels(code_object, &object, target)?;
     let isa = Target::find(target.processor.name).map(Isa::new).ok_or("its instructions are not known")?;
     let rewriter = FamilyRegistry::installed().prepare_rewriter().map_err(|error| error.what)?;
     let sections = CodeMap::from_object(&object).sections;

@@ -2,7 +2,7 @@
 //! result is read back.
 
 use crate::companion::has_same_kernels;
-use crate::entry::{NewEntry, RecompiledObject, SourceEntry};
+use crate::entry::{NewEntry, SourceEntry};
 use crate::policy::is_refusal;
 use hotswap_adapt::{AdaptRequest, ObjectRecord};
 use hotswap_bundle::EntryId;
@@ -14,7 +14,7 @@ use hotswap_compat::Selection;
 use hotswap_device_symbols::note;
 use hotswap_families::FamilyRegistry;
 use hotswap_report::{Diagnostic, FamilyCount, Route, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{Processor, TargetId};
 use std::collections::BTreeSet;
 
 /// The code objects for `request` of all entries of one source, in the order of these entries.
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 /// the feature off is preferred to code with it on, because that is how the target runs.
 pub(crate) fn derive_entries(
     sources: &[&SourceEntry<'_>],
-    request: &str,
+    request: &'static Processor,
     selection: Selection,
     leave_out: bool,
 ) -> Result<Vec<NewEntry>, Vec<Diagnostic>> {
@@ -33,7 +33,7 @@ pub(crate) fn derive_entries(
     let mut failed: Vec<FailedEntry> = Vec::new();
     for index in ranked {
         let entry = sources[index];
-        let target = hotswap_compat::derive_target_id(&entry.target, request).ok();
+        let target = hotswap_compat::derive_target_id_for(&entry.target, request).ok();
         if target.is_some_and(|target| is_made(&made, &target, &entry.id)) {
             continue;
         }
@@ -77,15 +77,15 @@ fn is_made(made: &[MadeEntry], target: &TargetId, source: &EntryId) -> bool {
 /// The result of one code object for `request`; an error is all findings, or one defect.
 fn derive_entry(
     source: &SourceEntry<'_>,
-    request: &str,
+    request: &'static Processor,
     selection: Selection,
     leave_out: bool,
 ) -> Result<NewEntry, Vec<Diagnostic>> {
     let in_entry =
         |found: Vec<Diagnostic>| found.into_iter().map(|error| add_entry_place(error, source)).collect::<Vec<_>>();
-    let target =
-        hotswap_compat::derive_target_id(&source.target, request).map_err(|one| single_entry_error(one, &in_entry))?;
-    let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request)
+    let target = hotswap_compat::derive_target_id_for(&source.target, request)
+        .map_err(|one| single_entry_error(one, &in_entry))?;
+    let object_target = hotswap_compat::derive_target_id_for(&source.object.target_id(), request)
         .map_err(|one| single_entry_error(one, &in_entry))?;
     if let Err(found) = hotswap_compat::check_object(&source.object, &object_target) {
         let left_out = if leave_out { kernels_of(&found, source) } else { None };
@@ -138,7 +138,7 @@ fn kernel_of_finding(finding: &Diagnostic, kernels: &[KernelMetadata<'_>]) -> Op
 fn derive_without_kernels(
     source: &SourceEntry<'_>,
     kernels: &BTreeSet<String>,
-    request: &str,
+    request: &'static Processor,
     selection: Selection,
 ) -> Result<NewEntry, Vec<Diagnostic>> {
     let names: BTreeSet<&str> = kernels.iter().map(String::as_str).collect();
@@ -193,9 +193,8 @@ fn copy_system_sgprs(
 ) -> Result<DerivedCode, Vec<Diagnostic>> {
     source.object.check_descriptors().map_err(single_relabel_error)?;
     let order = AdaptRequest { target: *target, keep_machine: false };
-    let adapted = hotswap_adapt::copy_system_sgprs(source.data, shifts, &order)?;
-    has_same_kernels(source.data, &adapted.bytes, target)
-        .map_err(|what| rewrite_verify_failure(format!("the copy for {target}: {what}")))?;
+    let adapted = hotswap_adapt::copy_system_sgprs(&source.object, shifts, &order)?;
+    verify_kernels(source, &adapted.bytes, target)?;
     let (families, code) = (adapted.record.families.clone(), Some(adapted.record));
     let data = with_own_build_id(adapted.bytes, source.data);
     Ok(DerivedCode { data, route: Route::Rewritten, families, code })
@@ -207,12 +206,12 @@ fn single_relabel_error(error: Diagnostic) -> Vec<Diagnostic> {
 
 /// Takes the code object that the link has compiled.
 fn take_recompiled(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
-    let found = source.recompiled.filter(|object| object.processor == target.processor);
-    let RecompiledObject { data, .. } =
+    let found = source.recompiled.as_ref().filter(|object| object.target_id().processor == target.processor);
+    let object =
         found.ok_or_else(|| recompiled_verify_failure(format!("the link has compiled nothing for {target}")))?;
-    has_same_kernels(source.data, data, target)
+    has_same_kernels(&source.object, object, target)
         .map_err(|what| recompiled_verify_failure(format!("what the link has compiled for {target}: {what}")))?;
-    Ok(DerivedCode { data: data.to_vec(), route: Route::Recompiled, families: Vec::new(), code: None })
+    Ok(DerivedCode { data: object.bytes().to_vec(), route: Route::Recompiled, families: Vec::new(), code: None })
 }
 
 fn recompiled_verify_failure(what: String) -> Vec<Diagnostic> {
@@ -223,13 +222,19 @@ fn recompiled_verify_failure(what: String) -> Vec<Diagnostic> {
 fn rewrite_code(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
     source.object.check_descriptors().map_err(|error| vec![error])?;
     let order = AdaptRequest { target: *target, keep_machine: false };
-    let original = source.relocatable.unwrap_or(source.data);
-    let adapted = hotswap_adapt::adapt_object(original, &order)?;
-    has_same_kernels(source.data, &adapted.bytes, target)
-        .map_err(|what| rewrite_verify_failure(format!("the copy for {target}: {what}")))?;
+    let original = source.relocatable.as_ref().unwrap_or(&source.object);
+    let adapted = hotswap_adapt::adapt_parsed(original, &order)?;
+    verify_kernels(source, &adapted.bytes, target)?;
     let (families, code) = (adapted.record.families.clone(), Some(adapted.record));
-    let data = with_own_build_id(adapted.bytes, original);
+    let data = with_own_build_id(adapted.bytes, original.bytes());
     Ok(DerivedCode { data, route: Route::Rewritten, families, code })
+}
+
+/// Reads the engine's output and compares it with the source: the same kernels, for the target.
+fn verify_kernels(source: &SourceEntry<'_>, made: &[u8], target: &TargetId) -> Result<(), Vec<Diagnostic>> {
+    let read = CodeObject::parse(made).map_err(|error| error.what);
+    read.and_then(|made| has_same_kernels(&source.object, &made, target))
+        .map_err(|what| rewrite_verify_failure(format!("the copy for {target}: {what}")))
 }
 
 fn rewrite_verify_failure(what: String) -> Vec<Diagnostic> {

@@ -5,7 +5,7 @@ use hotswap_bundle::{EntryBytes, EntryId};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::AvailableObject;
 use hotswap_report::{FamilyCount, Route};
-use hotswap_targets::{Processor, TargetId};
+use hotswap_targets::TargetId;
 
 /// A code object of the bundle, with its own description of itself.
 pub(crate) struct SourceEntry<'a> {
@@ -14,21 +14,15 @@ pub(crate) struct SourceEntry<'a> {
     pub(crate) target: TargetId,
     pub(crate) data: &'a [u8],
     /// The same code with relocations, where the link has kept them.
-    pub(crate) relocatable: Option<&'a [u8]>,
+    pub(crate) relocatable: Option<CodeObject<'a>>,
     /// The same bitcode for another processor, where the link has compiled it.
-    pub(crate) recompiled: Option<RecompiledObject<'a>>,
-}
-
-/// A code object that the link has compiled for another processor from the same bitcode.
-#[derive(Clone, Copy)]
-pub(crate) struct RecompiledObject<'a> {
-    pub(crate) processor: &'static Processor,
-    pub(crate) data: &'a [u8],
+    pub(crate) recompiled: Option<CodeObject<'a>>,
 }
 
 impl SourceEntry<'_> {
     pub(crate) fn available_code(&self) -> AvailableObject {
-        AvailableObject { target: self.target, recompiled: self.recompiled.map(|object| object.processor) }
+        let recompiled = self.recompiled.as_ref().map(|object| object.target_id().processor);
+        AvailableObject { target: self.target, recompiled }
     }
 }
 

@@ -58,7 +58,7 @@ pub fn expand_bundle(
     if !hotswap_bundle::is_bundle(bytes) {
         return Ok(Expansion::kept_unchanged("not a bundle"));
     }
-    let request = RetargetRequest::of_plan(plan, findings, level);
+    let request = RetargetRequest::of_plan(plan, findings, level)?;
     let BundleResult { written, outcomes, remarks, has_code_objects } =
         retarget_bundle(bytes, &request, &HostPart::default())?;
     if !has_code_objects {

@@ -41,7 +41,7 @@ pub use expand::{Expansion, NOTHING_TO_ADD, expand_bundle};
 pub use names::{disagreements_of_plan, disagreements_of_shown_names};
 pub use other_source::{can_stand_in, has_same_kernels};
 pub use policy::{TargetRefusal, check_pair, check_plan};
-pub use request::{RetargetRequest, SourcePolicy, TargetOutcome, TargetResult};
+pub use request::{OutcomeSubject, RetargetRequest, SourcePolicy, TargetOutcome, TargetResult, plan_targets};
 pub use retarget::{RetargetedBundle, retarget};
 pub use standalone::{
     BundledSource, HOST_ENTRY, bundle_of, bundle_standalone, entry_id, relabel_standalone, retarget_archived,

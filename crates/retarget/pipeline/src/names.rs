@@ -68,13 +68,13 @@ fn target_processor_name(target: &str) -> String {
 /// The GPUs that would run code made for `target`: itself, or those that a generic target covers and that lack code
 /// of their own in the resulting bundle.
 pub(crate) fn gpus_served(
-    target: &Processor,
+    target: &'static Processor,
     present: &[SourceEntry<'_>],
     dropped: &[String],
     request: &RetargetRequest,
 ) -> Vec<&'static str> {
     if !target.is_generic() {
-        return find_processor(target.name).map(|target| target.name).into_iter().collect();
+        return vec![target.name];
     }
     target.covers.iter().copied().filter(|gpu| !keeps_own_entry(gpu, request, present, dropped)).collect()
 }

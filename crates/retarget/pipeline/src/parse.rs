@@ -1,7 +1,7 @@
 //! The first step: a bundle taken apart into its code objects.
 
 use crate::companion::{self, Companion};
-use crate::entry::{RecompiledObject, SourceEntry};
+use crate::entry::SourceEntry;
 use crate::request::{RetargetRequest, SourcePolicy};
 use hotswap_bundle::{Bundle, BundleEntry, EntryId};
 use hotswap_code_object::{CodeObject, is_code_object, is_empty_link};
@@ -80,11 +80,11 @@ fn source_of_entry<'a>(entry: &'a BundleEntry<'_>) -> Result<Option<SourceEntry<
 
 /// Adds a companion to the code object that it came with.
 fn add_companion<'a>(present: &mut SourceEntry<'a>, bytes: &'a [u8]) -> Result<(), Diagnostic> {
-    let target = CodeObject::parse(bytes)?.target_id();
-    if target.processor == present.target.processor {
-        present.relocatable = Some(bytes);
+    let companion = CodeObject::parse(bytes)?;
+    if companion.target_id().processor == present.target.processor {
+        present.relocatable = Some(companion);
     } else {
-        present.recompiled = Some(RecompiledObject { processor: target.processor, data: bytes });
+        present.recompiled = Some(companion);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::request::{RetargetRequest, SourcePolicy, TargetOutcome, TargetResult}
 use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, Verdict};
 use hotswap_plan::{Plan, Policy, RetargetPair};
 use hotswap_report::{Diagnostic, Severity, codes};
-use hotswap_targets::Processor;
+use hotswap_targets::{Processor, require_processor};
 
 /// Whether the pair is one that the plan's policy accepts: `Ok(true)` if it can be applied at all, `Ok(false)` if it
 /// cannot and the policy is to leave such targets out.
@@ -13,7 +13,7 @@ use hotswap_targets::Processor;
 /// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policy `error`
 /// [`codes::PAIR_REFUSED`] with the reason.
 pub fn check_pair(pair: &RetargetPair, plan: &Plan) -> Result<bool, Diagnostic> {
-    let (source, target) = (find_processor(&pair.source)?, find_processor(&pair.target)?);
+    let (source, target) = (require_processor(&pair.source)?, require_processor(&pair.target)?);
     let refused = match hotswap_compat::pair_verdict(source, target) {
         Verdict::Refused { why } => {
             Diagnostic::error(codes::PAIR_REFUSED, format!("{}=>{}: {why}", pair.source, pair.target))
@@ -38,11 +38,6 @@ fn is_validated(source: &Processor, target: &Processor) -> bool {
 pub fn check_plan(plan: &Plan) -> Result<(), Diagnostic> {
     plan.pairs.iter().try_for_each(|pair| check_pair(pair, plan).map(|_| ()))?;
     hotswap_families::families_of(plan).map(|_| ())
-}
-
-fn find_processor(name: &str) -> Result<&'static Processor, Diagnostic> {
-    hotswap_targets::find_processor(name)
-        .ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, hotswap_targets::describe_unknown(name)))
 }
 
 /// A policy covers targets that cannot be made; damage and our own defects are errors under any policy.
@@ -74,7 +69,7 @@ pub(crate) fn remarks_about(request: &RetargetRequest, result: &TargetResult) ->
 /// A target that could not be derived under the policy `compile`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetRefusal {
-    pub target: String,
+    pub target: &'static Processor,
     pub why: Diagnostic,
 }
 
@@ -84,12 +79,8 @@ pub(crate) fn refused_targets(outcomes: &[TargetOutcome]) -> Vec<TargetRefusal> 
 }
 
 fn target_refusal_of(outcome: &TargetOutcome) -> Option<TargetRefusal> {
-    match &outcome.result {
-        TargetResult::Refused { reasons, .. } => {
-            Some(TargetRefusal { target: outcome.target.clone(), why: first_of(reasons) })
-        }
-        _ => None,
-    }
+    let TargetResult::Refused { reasons, .. } = &outcome.result else { return None };
+    Some(TargetRefusal { target: outcome.subject.target()?, why: first_of(reasons) })
 }
 
 /// The first finding represents all of them; the others are attached to it.
@@ -109,7 +100,7 @@ fn missing_refusal_reason() -> Diagnostic {
 /// The record's warning for a target that was made without some of its kernels.
 fn left_out_warning(result: &TargetResult) -> Option<Diagnostic> {
     let TargetResult::Made { left_out, .. } = result else { return None };
-    let names: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
+    let names = result.left_out_kernels();
     let (entry, _) = left_out.first()?;
     let what = format!("{entry}: {} kernels are left out: {}", names.len(), names.join(" "));
     Some(Diagnostic::error(codes::NOT_SAFE, what))

@@ -6,13 +6,14 @@ use hotswap_compat::names::Disagreement;
 use hotswap_compat::{AllowedSiblings, RoutePermissions};
 use hotswap_plan::{Plan, Policy, RetargetPair, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, Route};
-use hotswap_targets::TargetId;
+use hotswap_targets::{Processor, TargetId, require_processor};
+use std::fmt;
 
 /// The request for every bundle.
 #[derive(Debug, Clone, Default)]
 pub struct RetargetRequest {
     /// Processors, native or generic.
-    pub targets: Vec<String>,
+    pub targets: Vec<&'static Processor>,
     /// The code objects that targets may be made from.
     pub sources: SourcePolicy,
     /// Targets whose entries are removed; without features, those with any.
@@ -55,10 +56,13 @@ pub enum SourcePolicy {
 }
 
 impl RetargetRequest {
-    /// The request of a plan, which has been checked ([`crate::check_plan`]), in a link.
-    pub(crate) fn of_plan(plan: &Plan, findings: &TextFindings, level: Option<i32>) -> Self {
-        Self {
-            targets: plan.targets().into_iter().map(str::to_owned).collect(),
+    /// The request of a plan in a link.
+    ///
+    /// # Errors
+    /// As [`plan_targets`].
+    pub(crate) fn of_plan(plan: &Plan, findings: &TextFindings, level: Option<i32>) -> Result<Self, Diagnostic> {
+        Ok(Self {
+            targets: plan_targets(plan)?,
             sources: SourcePolicy::Plan { plan: plan.clone(), findings: findings.clone() },
             allow: RoutePermissions { experimental: plan.experimental },
             // The host part is not linked yet; the source's text was examined instead.
@@ -66,7 +70,7 @@ impl RetargetRequest {
             level,
             policy: plan.policy,
             ..Self::default()
-        }
+        })
     }
 
     /// The route that the request wants for a target by these pairs ([`Self::pairs_for`]).
@@ -81,15 +85,15 @@ impl RetargetRequest {
     /// The pairs that may serve a target; `None` where the best source may. With a plan it is the one that the source's
     /// text requires, none where the text requires compilation, else the plan's. A finding about one source does not
     /// apply to another, so an alternative does not exist then.
-    pub(crate) fn pairs_for<'r>(&'r self, target: &'r str) -> Option<Vec<(&'r str, &'r str)>> {
+    pub(crate) fn pairs_for(&self, target: &'static Processor) -> Option<Vec<(&str, &str)>> {
         let (plan, findings) = match &self.sources {
             SourcePolicy::Best => return None,
             SourcePolicy::Only(pairs) => return Some(pairs.iter().map(pair_processor_names).collect()),
             SourcePolicy::Plan { plan, findings } => (plan, findings),
         };
-        Some(match findings.find(target) {
+        Some(match findings.find(target.name) {
             Some(finding) if finding.status.is_compiled() => Vec::new(),
-            Some(TextFinding { source: Some(source), .. }) => vec![(source, target)],
+            Some(TextFinding { source: Some(source), .. }) => vec![(source, target.name)],
             _ => plan.pairs.iter().map(pair_processor_names).collect(),
         })
     }
@@ -101,15 +105,65 @@ impl RetargetRequest {
     }
 }
 
+/// The targets of a plan's pairs, each once.
+///
+/// # Errors
+/// [`hotswap_report::codes::UNKNOWN_TARGET`] for a name that no processor has.
+pub fn plan_targets(plan: &Plan) -> Result<Vec<&'static Processor>, Diagnostic> {
+    plan.targets().into_iter().map(|name| Ok(require_processor(name)?)).collect()
+}
+
 fn pair_processor_names(pair: &'_ RetargetPair) -> (&str, &str) {
     (pair.source.as_str(), pair.target.as_str())
 }
 
-/// A requested target, or the entry ID of a code object that was removed, with its result in one bundle.
+/// A requested target, or an entry that was removed, with its result in one bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetOutcome {
-    pub target: String,
+    pub subject: OutcomeSubject,
     pub result: TargetResult,
+}
+
+/// The target or entry that an outcome is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutcomeSubject {
+    Target(&'static Processor),
+    /// ID of an entry that was removed.
+    Entry(String),
+}
+
+impl OutcomeSubject {
+    /// The requested target; `None` for an entry that was removed.
+    #[must_use]
+    pub fn target(&self) -> Option<&'static Processor> {
+        match self {
+            Self::Target(target) => Some(target),
+            Self::Entry(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for OutcomeSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Target(target) => target.name,
+            Self::Entry(id) => id,
+        })
+    }
+}
+
+impl TargetOutcome {
+    /// The result of a requested target.
+    #[must_use]
+    pub fn for_target(target: &'static Processor, result: TargetResult) -> Self {
+        Self { subject: OutcomeSubject::Target(target), result }
+    }
+
+    /// Whether it is the result of that requested target.
+    #[must_use]
+    pub fn is_for(&self, target: &Processor) -> bool {
+        self.subject.target() == Some(target)
+    }
 }
 
 /// The result for one target in one bundle.
@@ -118,10 +172,10 @@ pub enum TargetResult {
     /// It was compiled, or made by an earlier run.
     There,
     /// This generic target covers it.
-    Covered(&'static str),
+    Covered(&'static Processor),
     /// Made from the code objects of this processor; the bundle's new entries.
     Made {
-        source: &'static str,
+        source: &'static Processor,
         route: Route,
         entries: Vec<String>,
         /// The changes to the code of each entry, where it was changed.
@@ -132,7 +186,7 @@ pub enum TargetResult {
     /// Its entry was removed.
     Dropped,
     /// Its entry was removed, because this generic target covers it.
-    Superseded(&'static str),
+    Superseded(&'static Processor),
     Refused {
         /// The defects of the sources.
         reasons: Vec<Diagnostic>,
@@ -152,6 +206,42 @@ impl TargetResult {
     #[must_use]
     pub fn disagreements(&self) -> &[Disagreement] {
         if let Self::Refused { names, .. } = self { names } else { &[] }
+    }
+
+    /// The refusals in one list: the defects of the sources, then the disagreements of the host part.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<Diagnostic> {
+        self.reasons().iter().cloned().chain(self.disagreements().iter().map(Diagnostic::from)).collect()
+    }
+
+    /// The result in a word, as in the reports for programs.
+    #[must_use]
+    pub fn how(&self) -> &'static str {
+        match self {
+            Self::There => "native",
+            Self::Covered(_) => "generic",
+            Self::Made { .. } => "made",
+            Self::Dropped | Self::Superseded(_) => "dropped",
+            Self::Refused { .. } => "refused",
+        }
+    }
+
+    /// The processor whose code serves the target in place of code of its own, or that it was made from.
+    #[must_use]
+    pub fn serving(&self) -> Option<&'static Processor> {
+        match *self {
+            Self::Covered(processor) | Self::Superseded(processor) | Self::Made { source: processor, .. } => {
+                Some(processor)
+            }
+            Self::There | Self::Dropped | Self::Refused { .. } => None,
+        }
+    }
+
+    /// Names of the kernels that were left out.
+    #[must_use]
+    pub fn left_out_kernels(&self) -> Vec<&str> {
+        let Self::Made { left_out, .. } = self else { return Vec::new() };
+        left_out.iter().map(|(_, kernel)| kernel.as_str()).collect()
     }
 
     /// IDs of the entries that were made for the target.

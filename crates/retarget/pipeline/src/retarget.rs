@@ -9,7 +9,7 @@
 
 use crate::entry::NewEntry;
 use crate::names::HostNames;
-use crate::request::{RetargetRequest, SourcePolicy, TargetOutcome, TargetResult};
+use crate::request::{OutcomeSubject, RetargetRequest, SourcePolicy, TargetOutcome, TargetResult};
 use crate::serve::SourceCandidates;
 use crate::write::{WrittenBundle, write_bundle};
 use crate::{parse, policy, record, superseded};
@@ -57,11 +57,11 @@ pub fn retarget<'a>(
 }
 
 fn dropped_entry(id: &str) -> TargetOutcome {
-    TargetOutcome { target: id.to_owned(), result: TargetResult::Dropped }
+    TargetOutcome { subject: OutcomeSubject::Entry(id.to_owned()), result: TargetResult::Dropped }
 }
 
 fn superseded_entry(entry: &superseded::SupersededEntry) -> TargetOutcome {
-    TargetOutcome { target: entry.id.clone(), result: TargetResult::Superseded(entry.generic) }
+    TargetOutcome { subject: OutcomeSubject::Entry(entry.id.clone()), result: TargetResult::Superseded(entry.generic) }
 }
 
 /// The steps for one bundle: parse, derive, record, write.
@@ -126,7 +126,7 @@ struct Derivation {
 /// Serves the targets one by one. A bundle without code objects lacks a source, and that is not a refusal.
 fn serve_all(serving: &SourceCandidates<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivation, Diagnostic> {
     let (mut outcomes, mut derived, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
-    for target in serving.request.targets.iter().filter(|_| !serving.present.is_empty()) {
+    for target in serving.request.targets.iter().copied().filter(|_| !serving.present.is_empty()) {
         let (result, made) = serving.serve_target(target)?;
         serving.refuse_dropped_cover(target, &result)?;
         remarks.extend(policy::remarks_about(serving.request, &result)?);
@@ -137,7 +137,7 @@ fn serve_all(serving: &SourceCandidates<'_, '_>, bundle: &Bundle<'_>) -> Result<
             derived.push(entry);
         }
         serving.present.iter().for_each(|entry| bundle.release(entry.data));
-        outcomes.push(TargetOutcome { target: target.clone(), result });
+        outcomes.push(TargetOutcome::for_target(target, result));
     }
     Ok(Derivation { outcomes, derived, remarks })
 }

@@ -9,9 +9,9 @@ use crate::entry::{NewEntry, SourceEntry};
 use crate::names::{HostNames, gpus_served};
 use crate::request::{RetargetRequest, TargetResult};
 use hotswap_compat::names::Disagreement;
-use hotswap_compat::{AllowedSiblings, AvailableObject, Selection, choose_route};
+use hotswap_compat::{AllowedSiblings, AvailableObject, Selection, choose_route_to};
 use hotswap_report::{Diagnostic, Route, codes};
-use hotswap_targets::{FeatureSettings, find_processor};
+use hotswap_targets::{FeatureSettings, Processor};
 
 /// The sources of a target, and the checks to run first.
 pub(crate) struct SourceCandidates<'s, 'a> {
@@ -31,12 +31,12 @@ impl<'a> SourceCandidates<'_, 'a> {
     ///
     /// # Errors
     /// Damage and our own defects.
-    pub(crate) fn serve_target(&self, target: &str) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
+    pub(crate) fn serve_target(&self, target: &'static Processor) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
         let pairs = self.request.pairs_for(target);
         let wish = self.request.wished_route(pairs.as_deref());
-        match choose_route(target, &available_sources(self.present), wish, self.request.allow) {
+        match choose_route_to(target, &available_sources(self.present), wish, self.request.allow) {
             Ok(Selection::Native) => return Ok((TargetResult::There, Vec::new())),
-            Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
+            Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic), Vec::new())),
             Ok(_) | Err(_) => {}
         }
         let first =
@@ -52,9 +52,13 @@ impl<'a> SourceCandidates<'_, 'a> {
     ///
     /// # Errors
     /// [`codes::LOAD_LOST`] where some setting of the features loses its code.
-    pub(crate) fn refuse_dropped_cover(&self, target: &str, result: &TargetResult) -> Result<(), Diagnostic> {
-        let cover = match result {
-            TargetResult::There => target.split(':').next().unwrap_or(target),
+    pub(crate) fn refuse_dropped_cover(
+        &self,
+        target: &'static Processor,
+        result: &TargetResult,
+    ) -> Result<(), Diagnostic> {
+        let cover = match *result {
+            TargetResult::There => target,
             TargetResult::Covered(generic) => generic,
             _ => return Ok(()),
         };
@@ -67,7 +71,7 @@ impl<'a> SourceCandidates<'_, 'a> {
 
     /// Whether GPUs with some setting of their features lose all code of that processor. Each setting counts by itself: one entry
     /// may state a feature that another one leaves open. A request names processors without features, so it means all settings.
-    fn loses_settings(&self, cover: &str) -> bool {
+    fn loses_settings(&self, cover: &Processor) -> bool {
         FeatureSettings::ALL.into_iter().any(|settings| {
             let of_cover = self.present.iter().filter(|entry| has_source_processor(entry, cover));
             let mut serving = of_cover.filter(|entry| entry.target.runs_with(settings)).peekable();
@@ -83,22 +87,25 @@ impl<'a> SourceCandidates<'_, 'a> {
     fn try_sources(
         &self,
         mut candidates: Vec<&SourceEntry<'a>>,
-        target: &str,
+        target: &'static Processor,
         wish: AllowedSiblings<'_>,
     ) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
         let (mut reasons, mut names) = (Vec::new(), Vec::new());
         loop {
-            let selection =
-                match choose_route(target, &available_sources(candidates.iter().copied()), wish, self.request.allow) {
-                    Ok(selection) if selection.derived_from().is_some() => selection,
+            let available = available_sources(candidates.iter().copied());
+            let route = choose_route_to(target, &available, wish, self.request.allow);
+            let derived = route.as_ref().ok().and_then(|selection| Some((*selection, selection.derived_from()?)));
+            let Some((selection, source)) = derived else {
+                let result = match route {
+                    Ok(Selection::Generic { generic }) => TargetResult::Covered(generic),
                     Err(refusal) if reasons.is_empty() && names.is_empty() => {
-                        return Ok((TargetResult::Refused { reasons: vec![refusal.into()], names }, Vec::new()));
+                        TargetResult::Refused { reasons: vec![refusal.into()], names }
                     }
-                    Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
                     // The sources that could serve have been tried and have reported their reasons.
-                    Ok(_) | Err(_) => return Ok((TargetResult::Refused { reasons, names }, Vec::new())),
+                    Ok(_) | Err(_) => TargetResult::Refused { reasons, names },
                 };
-            let source = selection.derived_from().map_or("", |source| source.name);
+                return Ok((result, Vec::new()));
+            };
             let entries: Vec<&SourceEntry<'a>> =
                 candidates.iter().copied().filter(|one| has_source_processor(one, source)).collect();
             let disagreements = self.ask_names(&entries, target);
@@ -109,13 +116,12 @@ impl<'a> SourceCandidates<'_, 'a> {
                 }
             }
             names.extend(disagreements);
-            candidates.retain(|entry| entry.target.processor.name != source);
+            candidates.retain(|entry| entry.target.processor != source);
         }
     }
 
     /// The disagreements of the host part with these entries about the GPUs that the target would serve.
-    fn ask_names(&self, entries: &[&SourceEntry<'_>], target: &str) -> Vec<Disagreement> {
-        let Some(target) = find_processor(target) else { return Vec::new() };
+    fn ask_names(&self, entries: &[&SourceEntry<'_>], target: &'static Processor) -> Vec<Disagreement> {
         let gpus = gpus_served(target, self.present, self.dropped, self.request);
         let rows = entries.iter().flat_map(|entry| self.names.disagreements_of(&entry.id, &entry.object, &gpus));
         rows.map(|row| row.asked_for(target.name)).collect()
@@ -126,11 +132,11 @@ fn is_original_entry(entry: &&SourceEntry<'_>, serving: &SourceCandidates<'_, '_
     !serving.made_before.contains(&entry.id.to_string())
 }
 
-fn has_source_processor(entry: &&SourceEntry<'_>, source: &str) -> bool {
-    entry.target.processor.name == source
+fn has_source_processor(entry: &&SourceEntry<'_>, source: &Processor) -> bool {
+    entry.target.processor == source
 }
 
-fn result_of_made(source: &'static str, made: &[NewEntry]) -> TargetResult {
+fn result_of_made(source: &'static Processor, made: &[NewEntry]) -> TargetResult {
     let route = made.first().map_or(Route::Relabelled, |entry| entry.route);
     let entries = made.iter().map(|entry| entry.id.clone()).collect();
     let left_out =

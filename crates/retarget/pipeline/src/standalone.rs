@@ -11,7 +11,7 @@ use hotswap_bundle::{Bundle, EntryId, FoundContainer, KernelArchive};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::names::HostPart;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{Processor, TargetId};
 use std::collections::BTreeSet;
 
 /// As [`crate::retarget()`], for code objects that are in no bundle, and one target: the bytes that were made from the
@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 /// or have different kernels.
 pub fn relabel_standalone(
     sources: &[&[u8]],
-    target: &str,
+    target: &'static Processor,
     request: &RetargetRequest,
 ) -> Result<(Option<Vec<u8>>, TargetResult), Diagnostic> {
     let present: Vec<SourceEntry<'_>> =
@@ -54,15 +54,11 @@ pub fn bundle_standalone(
     others: &[&[u8]],
     request: &RetargetRequest,
 ) -> Result<BundledSource, Diagnostic> {
-    let objects = std::iter::once(&source).chain(others);
-    let objects = objects.map(|bytes| {
-        let (code, _) = hotswap_bundle::split_record(bytes)?;
-        Ok((CodeObject::parse(code)?.target_id(), *bytes))
-    });
+    let objects = std::iter::once(&source).chain(others).map(|bytes| BundledObject::read(bytes));
     let objects = objects.collect::<Result<Vec<_>, Diagnostic>>()?;
-    let plain = bundle_of(&objects)?.to_plain_bytes()?;
+    let plain = bundle_objects(objects.iter().copied().map(Ok))?.to_plain_bytes()?;
     let mut request = request.clone();
-    request.drop.extend(objects[1..].iter().map(|(target, _)| *target));
+    request.drop.extend(objects[1..].iter().map(|object| object.target));
     let made = retarget::retarget_bundle(&plain, &request, &HostPart::default())?;
     let is_made = made.outcomes.iter().any(|outcome| matches!(outcome.result, TargetResult::Made { .. }));
     let written = made.written.filter(|_| is_made).map(WrittenBundle::into_bytes).transpose()?;
@@ -88,17 +84,43 @@ pub fn retarget_archived(found: &FoundContainer<'_>, request: &RetargetRequest) 
 /// A damaged code object or record; [`codes::OTHER_TARGET`] where one is for another target than named;
 /// [`codes::INTERNAL`] where two are for one target.
 pub fn bundle_of<'a>(objects: &[(TargetId, &'a [u8])]) -> Result<Bundle<'a>, Diagnostic> {
+    bundle_objects(objects.iter().map(|(target, bytes)| BundledObject::read(bytes)?.under_name(target)))
+}
+
+/// A code object of a bundle that is made, and its record.
+#[derive(Clone, Copy)]
+struct BundledObject<'a> {
+    /// The target that its entry names.
+    target: TargetId,
+    code: &'a [u8],
+    record: Option<&'a [u8]>,
+}
+
+impl<'a> BundledObject<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
+        let (code, record) = hotswap_bundle::split_record(bytes)?;
+        Ok(Self { target: CodeObject::parse(code)?.target_id(), code, record })
+    }
+
+    /// The same under the target that its entry is to name.
+    fn under_name(self, target: &TargetId) -> Result<Self, Diagnostic> {
+        if self.target.processor != target.processor {
+            let what = format!("the code object is for {}, not for {target}", self.target);
+            return Err(Diagnostic::error(codes::OTHER_TARGET, what));
+        }
+        Ok(Self { target: *target, ..self })
+    }
+}
+
+fn bundle_objects<'a>(
+    objects: impl Iterator<Item = Result<BundledObject<'a>, Diagnostic>>,
+) -> Result<Bundle<'a>, Diagnostic> {
     let mut bundle = Bundle::default();
     bundle.push(HOST_ENTRY, Vec::new())?;
     let mut rows = Vec::new();
-    for (target, bytes) in objects {
-        let (code, record) = hotswap_bundle::split_record(bytes)?;
-        let found = CodeObject::parse(code)?.target_id();
-        if found.processor != target.processor {
-            let what = format!("the code object is for {found}, not for {target}");
-            return Err(Diagnostic::error(codes::OTHER_TARGET, what));
-        }
-        let id = entry_id(target);
+    for object in objects {
+        let BundledObject { target, code, record } = object?;
+        let id = entry_id(&target);
         rows.extend(record::rows_of_record(record)?.into_iter().filter(|row| row.id == id));
         bundle.push(id, code)?;
     }

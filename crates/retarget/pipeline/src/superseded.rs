@@ -12,12 +12,13 @@ use hotswap_bundle::EntryId;
 use hotswap_code_object::CodeObject;
 use hotswap_compat::{check_for, feature_differences};
 use hotswap_report::Diagnostic;
-use hotswap_targets::TargetId;
+use hotswap_targets::{Processor, TargetId};
+use std::borrow::Cow;
 
 /// A native entry, and the generic target that serves its GPU as well.
 pub(crate) struct SupersededEntry {
     pub(crate) id: String,
-    pub(crate) generic: &'static str,
+    pub(crate) generic: &'static Processor,
 }
 
 /// The superseded entries of a bundle. Generic entries in `dropped` do not serve any.
@@ -28,24 +29,27 @@ pub(crate) fn superseded_entries(
     dropped: &[String],
     names: &HostNames<'_>,
 ) -> Result<Vec<SupersededEntry>, Diagnostic> {
-    let kept = present.iter().map(|entry| (entry.id.to_string(), &entry.id, entry.target, entry.data));
-    // Entries made in this run have been checked for these GPUs, too: each is checked once more as its source.
-    let made = derived.iter().map(|entry| (entry.id.clone(), &entry.source, entry.target, &entry.data[..]));
     let mut generics: Vec<Generic<'_>> = Vec::new();
-    for (id, origin, target, data) in kept.chain(made) {
-        if target.processor.is_generic() && !dropped.contains(&id) {
-            generics.push(Generic { origin, target, object: CodeObject::parse(data)? });
+    for SourceEntry { id, target, object, .. } in present {
+        if target.processor.is_generic() && !dropped.contains(&id.to_string()) {
+            generics.push(Generic { origin: id, target: *target, object: Cow::Borrowed(object) });
+        }
+    }
+    // Entries made in this run have been checked for these GPUs, too: each is checked once more as its source.
+    for NewEntry { id, source, target, data, .. } in derived {
+        if target.processor.is_generic() && !dropped.contains(id) {
+            generics.push(Generic { origin: source, target: *target, object: Cow::Owned(CodeObject::parse(data)?) });
         }
     }
     let mut superseded = Vec::new();
     for entry in present {
-        let wanted = request.targets.iter().any(|name| *name == entry.target.processor.name);
+        let wanted = request.targets.contains(&entry.target.processor);
         let id = entry.id.to_string();
         if entry.target.processor.is_generic() || wanted || dropped.contains(&id) {
             continue;
         }
         if let Some(generic) = find_serving_generic(&generics, &entry.target, names) {
-            superseded.push(SupersededEntry { id, generic: generic.target.processor.name });
+            superseded.push(SupersededEntry { id, generic: generic.target.processor });
         }
     }
     Ok(superseded)
@@ -68,7 +72,7 @@ struct Generic<'a> {
     /// The entry whose code it has.
     origin: &'a EntryId,
     target: TargetId,
-    object: CodeObject<'a>,
+    object: Cow<'a, CodeObject<'a>>,
 }
 
 fn generic_serves(Generic { target: generic, object, .. }: &Generic<'_>, target: &TargetId) -> bool {

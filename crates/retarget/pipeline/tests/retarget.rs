@@ -8,7 +8,7 @@ use hotswap_pipeline::{RetargetRequest, TargetOutcome, TargetResult, expand_bund
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_samples::code_object::Sample;
-use hotswap_targets::{EFlags, TargetId};
+use hotswap_targets::{EFlags, TargetId, find_processor};
 
 fn id(target: &str) -> String {
     format!("hipv4-amdgcn-amd-amdhsa--{target}")
@@ -29,7 +29,7 @@ fn bundle(targets: &[&str]) -> Vec<u8> {
 }
 
 fn request(targets: &[&str]) -> RetargetRequest {
-    let targets = targets.iter().map(|target| (*target).to_owned()).collect();
+    let targets = targets.iter().map(|target| find_processor(target).unwrap()).collect();
     RetargetRequest { targets, allow: RoutePermissions { experimental: true }, ..RetargetRequest::default() }
 }
 

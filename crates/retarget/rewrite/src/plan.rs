@@ -443,7 +443,6 @@ const GAPS: usize = 256;
 struct CodeGap {
     /// Code without a name.
     code: Option<Range<u64>>,
-    /// Padding after it.
     padding: Option<Padding>,
 }
 

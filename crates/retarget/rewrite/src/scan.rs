@@ -234,9 +234,9 @@ struct CountingInst {
 struct ScanState {
     /// Number of instructions so far.
     passed: u64,
-    /// The last clause.
+    /// The last `s_clause` whose instructions are still counted.
     clause: Option<CountingInst>,
-    /// The last delay.
+    /// The last `s_delay_alu` whose instructions are still counted.
     delay: Option<CountingInst>,
     /// The insertions after the last instruction.
     behind: Inserted,

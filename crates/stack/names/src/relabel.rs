@@ -122,7 +122,7 @@ fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<DerivedBundle, D
         plan.add_pairs(&format!("{}=>{}", pair.shown.name, pair.own.name))?;
     }
     let request = RetargetRequest {
-        targets: pairs.iter().map(|pair| pair.own.name.to_owned()).collect(),
+        targets: pairs.iter().map(|pair| pair.own).collect(),
         sources: SourcePolicy::Plan { plan, findings: TextFindings::default() },
         // The host sees the name that the code was compiled for.
         unchecked_names: true,
@@ -132,8 +132,8 @@ fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<DerivedBundle, D
     };
     let made = retarget(bundle, &request, &Default::default())?;
     let mut refused = Vec::new();
-    for TargetOutcome { target, result } in &made.outcomes {
-        let pair = pairs.iter().find(|pair| pair.own.name == *target);
+    for TargetOutcome { subject, result } in &made.outcomes {
+        let pair = pairs.iter().find(|pair| subject.target() == Some(pair.own));
         if let (Some(pair), TargetResult::Refused { reasons, .. }) = (pair, result) {
             let reason = reasons.first().map_or_else(|| "no reason is known".to_owned(), describe_error);
             refused.push(RefusedPair { pair: *pair, reason });

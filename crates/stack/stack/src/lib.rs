@@ -7,8 +7,9 @@
 //! | plan | `request`; `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
 //! | write | `tensile`: indices for other names; [`serve`]: the actions, by the functions of `hotswap retarget` (`maker`, `other_source`); [`manifest`]: what was written, and from what; [`environment`] |
 //! | apart | `single_output`: one output without the tree, on any machine; [`made`]: its record, by which a run takes it (`made_outputs`) |
-//! | packages | [`package_names`]: the names of a package's libraries, which are installed beside those of others |
+//! | packages | [`package_tree`]: an unpacked package, or a directory in its place; [`package_files`]: its files; [`package_names`]: the names of a package's libraries, which are installed beside those of others |
 //! | use | `use_check`: what the GPUs get from the tree, compared with the original |
+//! | try | [`trial`]: each library computes a known answer on an emulated GPU ([`probe`]) |
 //! | later | [`check`]: what is stale; [`undo`]: removes what was written |
 //!
 //! Invariants: nothing is written outside of the destination, and no root is in it. A library is served as a whole or
@@ -17,6 +18,7 @@
 //!
 //! Absent on purpose: files chosen by a table that
 //! is compiled into the host library (AOTriton), whose rows say so; databases of kernels (MIOpen).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod check;
 pub mod environment;
@@ -31,8 +33,11 @@ mod maker;
 pub mod manifest;
 mod other_source;
 mod output;
+pub mod package_files;
 pub mod package_names;
+pub mod package_tree;
 pub mod plan;
+pub mod probe;
 mod refusals;
 mod request;
 pub mod serve;
@@ -40,6 +45,7 @@ mod single_output;
 mod source;
 mod stock;
 mod tensile;
+pub mod trial;
 pub mod undo;
 pub mod use_check;
 

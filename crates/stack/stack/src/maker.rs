@@ -23,7 +23,7 @@ use crate::stock::targets_of;
 use hotswap_bundle::{Compression, FileRope, FoundContainer};
 use hotswap_code_object::is_code_object;
 use hotswap_compat::RoutePermissions;
-use hotswap_compat::names::{Disagreement, HostPart};
+use hotswap_compat::names::HostPart;
 use hotswap_file_edit::{
     ContainerResult, EditProgress, FileJob, HandledFile, NoProgress, PACKED, host_part, new_file, unsuited,
 };
@@ -31,7 +31,7 @@ use hotswap_files::{InputFile, Placement, ScratchDirectory};
 use hotswap_pipeline::{RetargetRequest, RetargetedBundle, SourcePolicy, TargetOutcome, TargetResult};
 use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{Processor, TargetId};
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -98,15 +98,15 @@ impl<'m> OutputMaker<'m> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
 
-    fn request(&self, wanted: &[WantedTarget]) -> RetargetRequest {
-        RetargetRequest {
-            targets: wanted.iter().map(|row| row.target.clone()).collect(),
+    fn request(&self, wanted: &[WantedTarget]) -> Result<RetargetRequest, Diagnostic> {
+        Ok(RetargetRequest {
+            targets: processors_of(wanted)?,
             sources: SourcePolicy::Only(wanted.iter().map(pair_of_row).collect()),
             allow: RoutePermissions { experimental: self.settings.experimental },
             unchecked_names: self.settings.names == NameMode::Source,
             leave_out_kernels: self.settings.leave_out_kernels,
             ..RetargetRequest::default()
-        }
+        })
     }
 
     /// A bundle of the code object and of what is made from it.
@@ -117,7 +117,8 @@ impl<'m> OutputMaker<'m> {
         wanted: &[WantedTarget],
     ) -> Result<OutputWay, Reasons> {
         let file = &order.action.input;
-        let request = RetargetRequest { compression: Some(Compression::default()), ..self.request(wanted) };
+        let request = self.request(wanted).map_err(|error| reason_in_file(error, file))?;
+        let request = RetargetRequest { compression: Some(Compression::default()), ..request };
         let mut made =
             hotswap_pipeline::bundle_standalone(input, &[], &request).map_err(|error| reason_in_file(error, file))?;
         let reasons = all_refusals(&made.outcomes);
@@ -143,16 +144,17 @@ impl<'m> OutputMaker<'m> {
         wanted: &WantedTarget,
     ) -> Result<OutputWay, Reasons> {
         let file = &order.action.input;
-        let request = self.request(std::slice::from_ref(wanted));
-        let (mut made, result) = hotswap_pipeline::relabel_standalone(&[input], &wanted.target, &request)
+        let request = self.request(std::slice::from_ref(wanted)).map_err(|error| reason_in_file(error, file))?;
+        let target = wanted.processor().map_err(|error| reason_in_file(error, file))?;
+        let (mut made, result) = hotswap_pipeline::relabel_standalone(&[input], target, &request)
             .map_err(|error| reason_in_file(error, file))?;
         if made.is_none() {
             let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
             let code: Vec<&[u8]> = std::iter::once(&input[..]).chain(others.code_objects()).collect();
-            let again = hotswap_pipeline::relabel_standalone(&code, &wanted.target, &others.add_to_request(request))
+            let again = hotswap_pipeline::relabel_standalone(&code, target, &others.add_to_request(request))
                 .map_err(|error| reason_in_file(error, file))?;
             made = again.0;
-            self.note_other_sources(order, &[TargetOutcome { target: wanted.target.clone(), result: again.1 }]);
+            self.note_other_sources(order, &[TargetOutcome::for_target(target, again.1)]);
         }
         let Some(made) = made else {
             let reasons = refusal_reasons(&result);
@@ -164,12 +166,11 @@ impl<'m> OutputMaker<'m> {
 
     /// Notes the targets that were made from code of another GPU than planned.
     fn note_other_sources(&self, order: &OutputRequest<'_>, results: &[TargetOutcome]) {
-        for TargetOutcome { target, result } in results {
-            let TargetResult::Made { source, .. } = result else { continue };
-            if let Some(row) =
-                order.action.content.wanted_targets().iter().find(|row| row.target == *target && row.source != *source)
-            {
-                self.note(other_source_warning(row, source).in_file(&order.action.input));
+        let rows = order.action.content.wanted_targets();
+        for outcome in results {
+            let TargetResult::Made { source, .. } = outcome.result else { continue };
+            if let Some(row) = rows.iter().find(|row| is_about(outcome, row) && row.source != source.name) {
+                self.note(other_source_warning(row, source.name).in_file(&order.action.input));
             }
         }
     }
@@ -206,13 +207,17 @@ impl<'m> OutputMaker<'m> {
         }
         let (made, results) = match content {
             OutputContent::Alone(wanted) => {
-                let request = self.request(std::slice::from_ref(wanted));
-                let (made, result) = hotswap_pipeline::relabel_standalone(&[code], &wanted.target, &request)
-                    .map_err(|error| vec![error])?;
+                let request = self.request(std::slice::from_ref(wanted)).map_err(|error| vec![error])?;
+                let made = wanted
+                    .processor()
+                    .and_then(|target| hotswap_pipeline::relabel_standalone(&[code], target, &request));
+                let (made, result) = made.map_err(|error| vec![error])?;
                 (made, vec![result])
             }
             other => {
-                let made = hotswap_pipeline::bundle_standalone(code, &[], &self.request(other.wanted_targets()))
+                let made = self
+                    .request(other.wanted_targets())
+                    .and_then(|request| hotswap_pipeline::bundle_standalone(code, &[], &request))
                     .map_err(|error| vec![error])?;
                 (made.bundle, made.outcomes.into_iter().map(|outcome| outcome.result).collect())
             }
@@ -286,8 +291,7 @@ impl<'m> OutputMaker<'m> {
         let content = &input.action.content;
         let wanted = content.wanted_targets();
         if !found.form.takes_targets() {
-            let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
-            let outcomes = unsuited::unsuited_results(found, &targets, input.bytes)?;
+            let outcomes = unsuited::unsuited_results(found, &processors_of(wanted)?, input.bytes)?;
             return Ok(unchanged_container(all_refusals(&outcomes)));
         }
         let present = targets_of(found)?;
@@ -295,7 +299,7 @@ impl<'m> OutputMaker<'m> {
         if wanted.is_empty() {
             return Ok(unchanged_container(Vec::new()));
         }
-        let mut request = self.request(&wanted);
+        let mut request = self.request(&wanted)?;
         if let OutputContent::Alone(wanted) = content {
             request.drop = vec![wanted.source.parse::<TargetId>()?];
         }
@@ -332,10 +336,10 @@ impl<'m> OutputMaker<'m> {
         if self.settings.names == NameMode::Own {
             return Ok(None);
         }
-        let mut request = self.request(wanted);
+        let mut request = self.request(wanted)?;
         let SourcePolicy::Only(pairs) = &mut request.sources else { return Ok(None) };
         let mut remarks = Vec::new();
-        for row in wanted.iter().filter(|row| is_refused(results, &row.target)) {
+        for row in wanted.iter().filter(|row| is_refused(results, row)) {
             let others = other_sources(&row.target, &row.source, self.settings.experimental);
             for other in others.filter(|other| present.iter().any(|target| target.processor.name == *other)) {
                 if hotswap_pipeline::can_stand_in(found.bytes, &row.source, other, host)? {
@@ -344,12 +348,12 @@ impl<'m> OutputMaker<'m> {
             }
         }
         let made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
-        for TargetOutcome { target, result } in &made.outcomes {
-            let row = wanted.iter().find(|row| row.target == *target);
-            match (result, row) {
+        for outcome in &made.outcomes {
+            let row = wanted.iter().find(|row| is_about(outcome, row));
+            match (&outcome.result, row) {
                 (TargetResult::Refused { .. }, _) => return Ok(None),
-                (TargetResult::Made { source, .. }, Some(row)) if row.source != *source => {
-                    remarks.push(other_source_warning(row, source));
+                (TargetResult::Made { source, .. }, Some(row)) if row.source != source.name => {
+                    remarks.push(other_source_warning(row, source.name));
                 }
                 _ => {}
             }
@@ -369,8 +373,7 @@ impl<'m> OutputMaker<'m> {
             .iter()
             .filter(|row: &&WantedTarget| {
                 outcomes.iter().any(|outcome| {
-                    outcome.target == row.target
-                        && matches!(outcome.result, TargetResult::There | TargetResult::Covered(_))
+                    is_about(outcome, row) && matches!(outcome.result, TargetResult::There | TargetResult::Covered(_))
                 })
             })
             .map(pair_of_row)
@@ -380,7 +383,7 @@ impl<'m> OutputMaker<'m> {
         }
         let rows = hotswap_pipeline::disagreements_of_shown_names(found.bytes, &pairs, host)?;
         let advice = "leave the library out of --root: it has code for the GPU already";
-        Ok(rows.iter().map(|row| chosen_by_name_error(row).advise(advice)).collect())
+        Ok(rows.iter().map(|row| Diagnostic::from(row).advise(advice)).collect())
     }
 }
 
@@ -395,6 +398,15 @@ struct SubstitutedBundle<'a> {
     made: RetargetedBundle<'a>,
     /// Which code took the place of which.
     remarks: Vec<Diagnostic>,
+}
+
+fn processors_of(wanted: &[WantedTarget]) -> Result<Vec<&'static Processor>, Diagnostic> {
+    wanted.iter().map(WantedTarget::processor).collect()
+}
+
+/// Whether it is the outcome for the target of that row.
+fn is_about(outcome: &TargetOutcome, row: &WantedTarget) -> bool {
+    outcome.subject.target().is_some_and(|target| target.name == row.target)
 }
 
 fn pair_of_row(row: &WantedTarget) -> RetargetPair {
@@ -429,15 +441,15 @@ fn has_source(present: &[TargetId], row: &WantedTarget) -> bool {
 fn refusal_reasons(result: &TargetResult) -> Reasons {
     let advice = "serve it with --names source, so that host part and code agree";
     let by_name = result.disagreements().first();
-    result.reasons().iter().cloned().chain(by_name.map(|row| chosen_by_name_error(row).advise(advice))).collect()
+    result.reasons().iter().cloned().chain(by_name.map(|row| Diagnostic::from(row).advise(advice))).collect()
 }
 
 fn all_refusals(results: &[TargetOutcome]) -> Reasons {
     results.iter().flat_map(|outcome| refusal_reasons(&outcome.result)).collect()
 }
 
-fn is_refused(results: &[TargetOutcome], target: &str) -> bool {
-    results.iter().any(|one| one.target == target && matches!(one.result, TargetResult::Refused { .. }))
+fn is_refused(results: &[TargetOutcome], row: &WantedTarget) -> bool {
+    results.iter().any(|one| is_about(one, row) && matches!(one.result, TargetResult::Refused { .. }))
 }
 
 /// A file that names a GPU whose code it does not have.
@@ -449,12 +461,6 @@ fn left_out_warning(counts: &DatabaseCounts) -> Diagnostic {
     let what =
         format!("{} of {} kernels fail a check and were left out", counts.left_out, counts.rows + counts.left_out);
     Diagnostic::warning(codes::NOT_SERVED, what).advise("MIOpen compiles what it does not find")
-}
-
-fn chosen_by_name_error(row: &Disagreement) -> Diagnostic {
-    let mut problem = Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string());
-    problem.place.kernel = Some(row.kernel.clone());
-    problem
 }
 
 /// Bytes of an action's input, for the progress.

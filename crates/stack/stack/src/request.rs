@@ -1,5 +1,7 @@
 //! The request to serve GPUs: which, from what, under which name, and the places of a run.
 
+use hotswap_report::Diagnostic;
+use hotswap_targets::{Processor, require_processor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -51,6 +53,14 @@ pub struct WantedTarget {
 }
 
 impl WantedTarget {
+    /// The GPU to serve.
+    ///
+    /// # Errors
+    /// [`hotswap_report::codes::UNKNOWN_TARGET`] for a name that no processor has.
+    pub(crate) fn processor(&self) -> Result<&'static Processor, Diagnostic> {
+        Ok(require_processor(&self.target)?)
+    }
+
     /// The sources, each once.
     pub(crate) fn source_names(wanted: &[Self]) -> String {
         let sources = BTreeSet::from_iter(wanted.iter().map(|row| row.source.clone()));

@@ -1,7 +1,7 @@
 //! `hotswap add`, `replace`, `remove`, `prune`, `compress` and `decompress`: changing the containers of
 //! a file of any kind.
 //!
-//! Each command changes opened containers ([`open::Opened`]), several at a time, or leaves them unchanged. Changed
+//! Each command changes opened containers ([`OpenedContainer`]), several at a time, or leaves them unchanged. Changed
 //! containers are written into the file by [`crate::work::containers`], which reads the result again. A record of HotSwap is
 //! updated: the rows of removed entries are removed, and added code counts as compiled.
 //!
@@ -11,10 +11,7 @@
 //! written unless everything could be done, and no GPU that is kept loses code that HIP loads (`kept_gpus`).
 
 mod merge;
-mod open;
 mod package;
-mod record;
-mod same_kernels;
 mod told;
 
 use crate::args::{InPlaceOption, OutputFormat, OutputOptions};
@@ -27,12 +24,12 @@ use crate::work::terminal_progress::TerminalProgress;
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, CompressionMethod, is_kernel_archive};
+use hotswap_file_edit::opened_container::{EntryChange, NewCode, OpenedContainer};
 use hotswap_file_edit::{ContainerResult, FileJob, HandledFile, READ, new_file, thread_count, unsuited};
 use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
-use open::{EntryChange, NewCode, OpenedContainer};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use told::ContainerOperation;
@@ -373,7 +370,7 @@ impl CommonArguments {
             handled.said.iter().map(move |change| (place.clone(), change))
         });
         if self.format.format == OutputFormat::Json {
-            let changes: Vec<_> = changes.map(|(place, change)| change.json(&place)).collect();
+            let changes: Vec<_> = changes.map(|(place, change)| change_json(&place, change)).collect();
             let value = json!({ "schema": 1, "file": name.display().to_string(), "changes": changes, "sizes": sizes, "notice": notice });
             return text::json(&value).into();
         }
@@ -383,4 +380,8 @@ impl CommonArguments {
         let notice = notice.map(|notice| format!("{file}: {notice}\n"));
         lines.chain(notice).collect::<String>().into()
     }
+}
+
+fn change_json(place: &str, change: &EntryChange) -> Value {
+    json!({ "place": place, "what": change.what, "entry": change.id, "sizes": change.sizes })
 }

@@ -113,7 +113,6 @@ fn lint_found_object(
 /// A rule that is not judged.
 struct UnjudgedRule {
     rule: &'static LintRule,
-    /// The reason.
     why: String,
 }
 

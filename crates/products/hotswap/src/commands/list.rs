@@ -9,7 +9,7 @@ use crate::outcome::CommandOutcome;
 use crate::work::inventory::{self, ImageRow, InventoryContainer, InventoryDepth};
 use crate::work::{packages, text};
 use hotswap_bundle::ContainerImage;
-use hotswap_file_edit::unsuited::image_target;
+use hotswap_bundle::inventory::image_target;
 use hotswap_files::InputFile;
 use hotswap_packages::PackageFormat;
 use hotswap_report::{Diagnostic, codes};

@@ -32,7 +32,7 @@ use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_pipeline::{RetargetRequest, TargetOutcome, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
-use hotswap_targets::{PROCESSORS, TargetId};
+use hotswap_targets::{PROCESSORS, Processor, TargetId};
 use report::{ResultRow, RetargetReport};
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -216,21 +216,9 @@ impl RetargetArguments {
             return Err(Diagnostic::error(codes::USAGE, what));
         }
         let settings = self.plan(&[])?;
-        for target in &self.to {
-            let id: TargetId = target.parse()?;
-            if *target != id.processor.name {
-                let what = format!("`{target}`: features are those of the code and cannot be requested");
-                return Err(Diagnostic::error(codes::USAGE, what));
-            }
-        }
-        let mut targets: Vec<String> = Vec::new();
-        for target in &self.to {
-            if !targets.contains(target) {
-                targets.push(target.clone());
-            }
-        }
-        // The order of the command line is none of the output.
-        targets.sort_by_key(|name| PROCESSORS.iter().position(|processor| processor.name == name));
+        let asked = self.to.iter().map(|name| requested_processor(name)).collect::<Result<Vec<_>, _>>()?;
+        // The order of the output is that of the table, not that of the command line.
+        let targets = PROCESSORS.iter().filter(|processor| asked.contains(processor)).collect();
         let named = self.drop.iter().filter(|name| *name != COVERED);
         let drop = named.map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
         Ok(RetargetRequest {
@@ -274,7 +262,7 @@ impl RetargetArguments {
                 ContainerForm::Bundle | ContainerForm::CompressedBundle(_) => {
                     let made = hotswap_pipeline::retarget(found.bytes, request, &host)?;
                     let mut said = made.outcomes;
-                    if !said.iter().any(|outcome| request.targets.contains(&outcome.target)) {
+                    if !said.iter().any(|outcome| outcome.subject.target().is_some()) {
                         said.extend(unsuited::unsuited_results(found, &request.targets, &bytes)?);
                     }
                     // A dry run writes nothing, so nothing needs to be kept on disk.
@@ -390,6 +378,16 @@ impl RetargetArguments {
     }
 }
 
+/// The processor of a name in `--to`.
+fn requested_processor(name: &str) -> Result<&'static Processor, Diagnostic> {
+    let id: TargetId = name.parse()?;
+    if name != id.processor.name {
+        let what = format!("`{name}`: features are those of the code and cannot be requested");
+        return Err(Diagnostic::error(codes::USAGE, what));
+    }
+    Ok(id.processor)
+}
+
 type TargetOutcomes = Vec<TargetOutcome>;
 
 /// The fat binary of a kernel archive with further targets.
@@ -438,7 +436,7 @@ fn relabel<'a>(
     others: &[InputFile],
     request: &RetargetRequest,
 ) -> Result<ContainerResult<'a, TargetOutcomes>, Diagnostic> {
-    let [target] = &request.targets[..] else {
+    let [target] = request.targets[..] else {
         let what = format!("a code object has room for one target, and {} are requested", request.targets.len());
         return Err(Diagnostic::error(codes::USAGE, what));
     };
@@ -451,7 +449,7 @@ fn relabel<'a>(
     Ok(ContainerResult {
         new: new.map(FileRope::from),
         expected: None,
-        said: vec![TargetOutcome { target: target.clone(), result }],
+        said: vec![TargetOutcome::for_target(target, result)],
     })
 }
 
@@ -502,8 +500,7 @@ fn expand<'a>(
 
 /// The result for a container to which nothing can be added.
 fn not_followed(found: &FoundContainer<'_>, plan: &Plan, file: &[u8]) -> Result<ContainerOutcome, Diagnostic> {
-    let targets: Vec<String> = plan.targets().into_iter().map(str::to_owned).collect();
-    let outcomes = unsuited::unsuited_results(found, &targets, file)?;
+    let outcomes = unsuited::unsuited_results(found, &hotswap_pipeline::plan_targets(plan)?, file)?;
     let has_code = !outcomes.is_empty();
     let place = found.place.to_string();
     // One line for the container: the reason is the same for all targets.

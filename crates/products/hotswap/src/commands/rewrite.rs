@@ -206,7 +206,7 @@ impl<'t> RewriteRequest<'t> {
             let what = format!("{from}=>{to}: no code changes between these");
             return Err(Diagnostic::error(codes::PAIR_REFUSED, what).advise("use `hotswap retarget`"));
         }
-        hotswap_compat::derive_target_id(&source, to.name).map(Some)
+        hotswap_compat::derive_target_id_for(&source, to).map(Some)
     }
 
     /// Rewrites the fat binaries of a file.
@@ -230,7 +230,7 @@ impl<'t> RewriteRequest<'t> {
         };
         let containers = job.containers()?;
         let request = RetargetRequest {
-            targets: vec![self.target.processor.name.to_owned()],
+            targets: vec![self.target.processor],
             allow: RoutePermissions::default(),
             policy: self.policy,
             ..RetargetRequest::default()

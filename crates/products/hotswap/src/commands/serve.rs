@@ -7,7 +7,6 @@
 
 mod actions;
 mod package;
-mod probe;
 mod report;
 mod try_tree;
 
@@ -107,7 +106,7 @@ enum LeftOut {
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Diagnostic> {
     if let Some(file) = &arguments.probe {
-        return probe::run(file);
+        return try_tree::probe(file);
     }
     match &arguments.action {
         Some(action) => arguments.single(action),

@@ -1,12 +1,17 @@
 //! Files that the tests make.
 #![allow(dead_code, reason = "each test uses some of them")]
 
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
 use hotswap_bundle::{Bundle, Compression};
+use hotswap_userland::Workbench;
 use object::write::{Object, StandardSection, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use tempfile::TempDir;
 
 pub(crate) const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 
@@ -61,6 +66,79 @@ pub(crate) fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
         out.resize(out.len().next_multiple_of(2), b'\n');
     }
     out
+}
+
+/// A directory in which a test writes files and runs the command. Tests add what they need in `impl`s of their own.
+pub(crate) struct Directory(pub(crate) TempDir);
+
+impl Directory {
+    pub(crate) fn empty() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    /// A directory with one file.
+    pub(crate) fn with(name: &str, bytes: &[u8]) -> Self {
+        let directory = Self::empty();
+        directory.write(name, bytes);
+        directory
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file; directories in its name are made.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn exists(&self, name: &str) -> bool {
+        self.path(name).symlink_metadata().is_ok()
+    }
+
+    /// Runs the command with these arguments, which spaces separate.
+    pub(crate) fn run(&self, words: &str) -> Assert {
+        Command::new(installed()).args(words.split(' ')).current_dir(self.0.path()).assert()
+    }
+
+    pub(crate) fn json(&self, words: &str) -> Value {
+        let out = self.run(&format!("{words} --format json"));
+        serde_json::from_slice(&out.get_output().stdout).unwrap()
+    }
+}
+
+/// The command in the directory of a workbench.
+pub(crate) trait RunsHotswap {
+    fn hotswap(&self, words: &[&str]) -> Command;
+
+    /// Runs the command with these arguments, which spaces separate.
+    fn hotswap_line(&self, words: &str) -> Assert {
+        self.hotswap(&words.split(' ').collect::<Vec<_>>()).assert()
+    }
+
+    /// The targets of a file's images, sorted.
+    fn listed_targets(&self, file: &str) -> Vec<String> {
+        let output = self.hotswap(&["list", "--format", "json", file]).assert().success().get_output().stdout.clone();
+        let listed: Value = serde_json::from_slice(&output).unwrap();
+        let containers = listed["files"][0]["containers"].as_array().unwrap().clone();
+        let entries = containers.iter().flat_map(|container| container["entries"].as_array().unwrap().clone());
+        let mut targets: Vec<_> = entries.map(|entry| entry["target"].as_str().unwrap().to_owned()).collect();
+        targets.sort();
+        targets
+    }
+}
+
+impl RunsHotswap for Workbench {
+    fn hotswap(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.current_dir(self.directory()).args(words);
+        command
+    }
 }
 
 /// The command in a directory like that of an installation, with the library that served trees preload: `serve` refuses to write a

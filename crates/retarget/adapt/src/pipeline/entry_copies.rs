@@ -6,11 +6,11 @@
 //! Invariants: the new instructions run once, before all other (the pair's checks exclude branches to them). All
 //! registers that they read hold nothing in the input; see [`crate::verify`].
 
-use super::{LayoutInput, ParsedObject, build_programs, emit_verified, find_isa, make_label, single_diagnostic};
+use super::{LayoutInput, ParsedObject, build_programs, emit_verified, find_isa, single_diagnostic};
 use crate::changes::{InstChanges, family_bit};
 use crate::config::RewriteConfig;
 use crate::order::{AdaptRequest, ObjectRecord};
-use crate::prepared::{PreparedObject, SourceCode};
+use crate::prepared::UnlabelledObject;
 use crate::registers::budget::{self, KernelBudget, VgprBudget};
 use crate::registers::kernel_registers::descriptor_buffer;
 use crate::registers::spill::private_segments;
@@ -34,12 +34,12 @@ const FAMILY: &str = "user_sgpr_count";
 const LOOP: usize = 64;
 const COPY: usize = 4;
 
-/// A code object with these copies, labelled for the target.
+/// A code object with these copies, to be labelled for the target.
 pub(crate) fn copy_at_entries<'a>(
     object: &CodeObject<'a>,
     shifts: &[SystemSgprShift],
     order: &AdaptRequest,
-) -> Result<PreparedObject<'a>, Vec<Diagnostic>> {
+) -> Result<UnlabelledObject<'a>, Vec<Diagnostic>> {
     let source = object.target_id();
     let mut record =
         ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
@@ -50,8 +50,7 @@ pub(crate) fn copy_at_entries<'a>(
     let rewrites = select_copies(&parsed, &config)?;
     let made = emit_verified(&parsed, rewrites, &config, &mut record)?;
     let made = made.ok_or_else(|| single_diagnostic(Diagnostic::error(codes::INTERNAL, "no kernel was changed")))?;
-    let label = CodeObject::parse(&made).and_then(|object| make_label(&object, order)).map_err(single_diagnostic)?;
-    Ok(PreparedObject::new(SourceCode::New(made), label, record))
+    Ok(UnlabelledObject::rewritten(made, record))
 }
 
 /// A kernel of the plan in the file at hand.

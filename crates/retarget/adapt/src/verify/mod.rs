@@ -46,7 +46,7 @@ struct PlannedChange<'p> {
     /// Offset of the old instruction.
     offset: u32,
     old: &'p Inst,
-    /// Its replacement.
+    /// The instructions that replace it.
     code: &'p [Inst],
 }
 

@@ -3,6 +3,7 @@
 use super::device::{Dispatch, bodies_allow};
 use super::host::{HostPart, HostStrings};
 use super::table::{NamingLibrary, VersionNames};
+use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 
 /// The host part selects other kernels, or launches them otherwise, than the code was compiled for.
@@ -146,6 +147,14 @@ impl Disagreement {
     /// The same, for a code object that was requested for this target.
     pub fn asked_for(self, target: &'static str) -> Self {
         Self { target, ..self }
+    }
+}
+
+impl From<&Disagreement> for Diagnostic {
+    fn from(row: &Disagreement) -> Self {
+        let mut problem = Self::error(codes::CHOSEN_BY_NAME, row.to_string());
+        problem.place.kernel = Some(row.kernel.clone());
+        problem
     }
 }
 

@@ -18,7 +18,7 @@ const COPY: &str = r#"mkdir -p "$1" && cd "$0" && find . \( -path '*/library/*' 
     tar -cf - --null -T - | tar -xf - -C "$1""#;
 
 /// A case that is being run.
-pub(crate) struct Bench<'b> {
+pub(crate) struct CaseBench<'b> {
     recorder: &'b Recorder,
     hotswap: String,
     /// Packages as files.
@@ -75,7 +75,7 @@ const INSTALL: &str = r#"mkdir -p root/var/lib/dpkg/info root/var/lib/dpkg/updat
 const ARRANGE: &str =
     "mkdir -p stock/lib; mv stock/lib/*/libboost* stock/lib/*/libroctx64* hsa/ 2> /dev/null; ls stock/lib > triplet";
 
-impl<'b> Bench<'b> {
+impl<'b> CaseBench<'b> {
     pub(crate) fn new(recorder: &'b Recorder, packages: &[PathBuf], case: &'b Case) -> Self {
         let is_wheel = case.served.is_wheel();
         stage(recorder, packages, &case.packages[usize::from(is_wheel)..], [case.source, case.other]);

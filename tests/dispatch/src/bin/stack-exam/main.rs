@@ -10,7 +10,7 @@ mod judge;
 
 use cases::{CASES, PLANTED};
 use hotswap_dispatch::Recorder;
-use judge::{Bench, Verdict};
+use judge::{CaseBench, Verdict};
 use std::process::ExitCode;
 
 const HEADINGS: [&str; 7] = ["libraries", "source", "GPUs", "host sees", "dispatches", "kernels", "result"];
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let mut failed = 0;
     for case in CASES.iter().filter(|case| case.title().contains(&only)) {
         let Some(recorder) = Recorder::new("stack-exam") else { return ExitCode::FAILURE };
-        let bench = Bench::new(&recorder, &packages, case);
+        let bench = CaseBench::new(&recorder, &packages, case);
         for Verdict { cells, is_right } in bench.judge() {
             println!("| {} |", cells.join(" | "));
             failed += usize::from(!is_right);

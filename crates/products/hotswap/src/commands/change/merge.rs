@@ -11,9 +11,8 @@
 mod file_sets;
 
 use super::kept_gpus::KeptGpus;
-use super::open::{EntryChange, NewCode, OpenedContainer};
 use super::told::ContainerOperation;
-use super::{ChangePaths, CommonArguments, Prune, WantedName, prune, record};
+use super::{ChangePaths, CommonArguments, Prune, WantedName, prune};
 use crate::args::OutputOptions;
 use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
@@ -21,6 +20,7 @@ use crate::work::package_tree::FileSet;
 use crate::work::terminal_progress::TerminalProgress;
 use clap::Args;
 use hotswap_bundle::{EntryId, FoundContainer, FoundContents};
+use hotswap_file_edit::opened_container::{EntryChange, NewCode, OpenedContainer};
 use hotswap_file_edit::{ContainerResult, FileJob, HandledFile, PACKED, new_file, thread_count};
 use hotswap_files::{InputFile, Placement};
 use hotswap_load_model::host_comparison::compare_hosts;
@@ -229,7 +229,7 @@ fn merge_refusal(what: &str) -> Diagnostic {
 fn read_entries(contents: &FoundContents<'_>, index: usize) -> Result<ReadEntries, Diagnostic> {
     let found = contents.found.get(index).ok_or_else(|| Diagnostic::error(codes::INTERNAL, "a container is gone"))?;
     let device = found.read()?;
-    let made: Option<Record> = device.record.as_deref().map(record::of_file).transpose()?;
+    let made: Option<Record> = device.record.as_deref().map(hotswap_file_edit::record_of_file).transpose()?;
     let mut read = ReadEntries::default();
     for image in device.images.into_iter().filter(|image| !image.data.is_empty()) {
         let Some(id) = image.id else { continue };

@@ -1,7 +1,7 @@
 //! The notice of a command that changed nothing, or saved no space although it could have.
 
-use super::open::EntryChange;
 use hotswap_file_edit::HandledFile;
+use hotswap_file_edit::opened_container::EntryChange;
 
 /// The operation on containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

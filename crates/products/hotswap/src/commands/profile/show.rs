@@ -1,10 +1,11 @@
 //! `hotswap profile show`: the contents of raw profiles.
 
-use super::{GatheredProfiles, ProfileFile, Show, gather, target_of_part, tools};
+use super::{Show, gather};
 use crate::args::OutputFormat;
 use crate::outcome::CommandOutcome;
 use crate::work::text;
 use hotswap_coverage::raw_profile::RawProfile;
+use hotswap_coverage::{GatheredProfiles, ProfileFile, llvm_tools, target_of_part};
 use hotswap_report::Diagnostic;
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -32,18 +33,18 @@ fn functions(
     profiles: &[ProfileFile],
     mut outcome: CommandOutcome,
 ) -> Result<CommandOutcome, Diagnostic> {
-    let llvms = tools::find(&arguments.profiles.llvm_bin)?;
+    let llvms = llvm_tools::find_llvms(&arguments.profiles.llvm_bin)?;
     for profile in profiles {
         let raw = profile.parts.iter().flatten().next();
         let llvm = match raw {
-            Some(part) => Some(tools::reader(&llvms, part, &profile.path)?),
+            Some(part) => Some(llvm_tools::reader_of(&llvms, part, &profile.path)?),
             None => llvms.iter().max_by_key(|llvm| llvm.major),
         };
         let Some(llvm) = llvm else { continue };
         let words: [OsString; 4] =
             ["show".into(), "--all-functions".into(), "--counts".into(), profile.path.clone().into()];
-        let ran = tools::run(llvm, "llvm-profdata", &words)?;
-        outcome.problems.extend(tools::warnings(&ran));
+        let ran = llvm_tools::run_tool(llvm, "llvm-profdata", &words)?;
+        outcome.problems.extend(llvm_tools::warnings(&ran));
         outcome.text += &format!("{} ({}):\n", text::plain(&profile.path.display().to_string()), targets(profile));
         outcome.text += &String::from_utf8_lossy(&ran.stdout);
     }

@@ -18,7 +18,7 @@ use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_packages::{MemberChange, PackageChanges, PackageFormat, PackageMember};
 use hotswap_pipeline::RetargetRequest;
 use hotswap_report::{Diagnostic, Severity, codes};
-use hotswap_targets::find_processor;
+use hotswap_targets::{Processor, find_processor};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -144,7 +144,7 @@ impl RetargetArguments {
     /// Files for the targets that the host library would look for, and does not find.
     fn ask_names(&self, request: &RetargetRequest, report: &mut PackageReport) {
         let Some(severity) = severity(request.policy) else { return };
-        for target in request.targets.iter().filter(|target| !report.data.contains_key(*target)) {
+        for target in request.targets.iter().filter(|target| !report.data.contains_key(target.name)) {
             let Some(file) = report
                 .data
                 .keys()
@@ -176,11 +176,8 @@ impl RetargetArguments {
     }
 }
 
-fn serves_requested_target(gpu: &&String, target: &str) -> bool {
-    let pair = find_processor(gpu)
-        .zip(find_processor(target))
-        .and_then(|(source, target)| hotswap_compat::find_pair(source, target));
-    pair.is_some()
+fn serves_requested_target(gpu: &&String, target: &Processor) -> bool {
+    find_processor(gpu).and_then(|source| hotswap_compat::find_pair(source, target)).is_some()
 }
 
 /// A code object in a file of its own, in a package.

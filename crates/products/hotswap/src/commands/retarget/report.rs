@@ -7,10 +7,10 @@ use hotswap_bundle::FoundContainer;
 use hotswap_compat::find_pair;
 use hotswap_compat::names::Disagreement;
 use hotswap_file_edit::HandledFile;
-use hotswap_pipeline::{TargetOutcome, TargetResult};
+use hotswap_pipeline::{OutcomeSubject, TargetOutcome, TargetResult};
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Route};
-use hotswap_targets::find_processor;
+use hotswap_targets::Processor;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -67,9 +67,9 @@ impl<'a> RetargetReport<'a> {
     /// The results for the targets, in the order of the request.
     pub(super) fn rows(&self) -> Vec<ResultRow> {
         let mut rows: Vec<ResultRow> = Vec::new();
-        for TargetOutcome { target, result } in self.containers.iter().flat_map(|container| &container.outcomes) {
-            // A removed entry is reported by its ID, which is longer than a target.
-            add(&mut rows, ResultRow { target: target.clone(), how: result_text(target, result), containers: 1 });
+        for outcome in self.containers.iter().flat_map(|container| &container.outcomes) {
+            let (target, how) = (outcome.subject.to_string(), result_text(outcome));
+            add(&mut rows, ResultRow { target, how, containers: 1 });
         }
         sort(&mut rows);
         rows
@@ -98,11 +98,7 @@ impl<'a> RetargetReport<'a> {
     /// A line for each kernel that was left out.
     fn left_out(&self) -> String {
         let outcomes = self.containers.iter().flat_map(|container| &container.outcomes);
-        let rows = outcomes.filter_map(|TargetOutcome { target, result }| match result {
-            TargetResult::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
-            _ => None,
-        });
-        rows.flatten().map(left_out_kernel_line).collect()
+        outcomes.map(left_out_kernel_lines).collect()
     }
 
     /// Bytes by which the file grew more, or shrank less, than its containers.
@@ -131,12 +127,13 @@ fn container_json(ContainerSummary { found, size, outcomes }: &ContainerSummary<
         "place": found.place.to_string(),
         "form": found.form.to_string(),
         "sizes": [found.bytes.len(), size],
-        "targets": outcomes.iter().map(|outcome| outcome_json(&outcome.target, &outcome.result)).collect::<Vec<_>>(),
+        "targets": outcomes.iter().map(outcome_json).collect::<Vec<_>>(),
     })
 }
 
-fn left_out_kernel_line((target, kernel): (&String, &String)) -> String {
-    format!("left out for {target}: {}\n", text::plain(kernel))
+fn left_out_kernel_lines(TargetOutcome { subject, result }: &TargetOutcome) -> String {
+    let kernels = result.left_out_kernels().into_iter();
+    kernels.map(|kernel| format!("left out for {subject}: {}\n", text::plain(kernel))).collect()
 }
 
 /// One line of the table.
@@ -170,7 +167,7 @@ pub(super) fn table(rows: &[ResultRow]) -> String {
     text::table(&cells)
 }
 
-fn result_text(target: &str, result: &TargetResult) -> String {
+fn result_text(TargetOutcome { subject, result }: &TargetOutcome) -> String {
     match result {
         TargetResult::There => "there already".to_owned(),
         TargetResult::Covered(generic) => format!("covered by {generic}"),
@@ -181,7 +178,7 @@ fn result_text(target: &str, result: &TargetResult) -> String {
                 1 => ", without one kernel".to_owned(),
                 count => format!(", without {count} kernels"),
             };
-            format!("{verb} from {source}{}{without}", remark_of_pair(source, target).map_or("", |pair| pair.remark))
+            format!("{verb} from {source}{}{without}", remark_of_pair(source, subject).map_or("", |pair| pair.remark))
         }
         TargetResult::Dropped => "dropped".to_owned(),
         TargetResult::Superseded(generic) => format!("dropped, covered by {generic}"),
@@ -199,30 +196,28 @@ struct PairRemark {
     remark: &'static str,
 }
 
-fn remark_of_pair(source: &str, target: &str) -> Option<PairRemark> {
-    let pair = find_pair(find_processor(source)?, find_processor(target)?)?;
+fn remark_of_pair(source: &Processor, made: &OutcomeSubject) -> Option<PairRemark> {
+    let pair = find_pair(source, made.target()?)?;
     let word = if pair.status == hotswap_compat::PairStatus::Validated { "" } else { ", experimental" };
     Some(PairRemark { status: pair.status.to_string(), remark: word })
 }
 
-fn outcome_json(target: &str, result: &TargetResult) -> Value {
-    match result {
-        TargetResult::There => json!({ "target": target, "how": "native" }),
-        TargetResult::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
-        TargetResult::Made { source, route, entries, code, left_out } => {
-            let left_out: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
-            let status = remark_of_pair(source, target).map(|pair| pair.status);
-            let how = "made";
-            json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code, "left_out": left_out })
+fn outcome_json(TargetOutcome { subject, result }: &TargetOutcome) -> Value {
+    let mut row = match result {
+        TargetResult::There | TargetResult::Dropped => json!({}),
+        TargetResult::Covered(generic) | TargetResult::Superseded(generic) => json!({ "generic": generic.name }),
+        TargetResult::Made { source, route, entries, code, .. } => {
+            let status = remark_of_pair(source, subject).map(|pair| pair.status);
+            json!({ "source": source.name, "route": route, "status": status, "entries": entries, "code": code, "left_out": result.left_out_kernels() })
         }
-        TargetResult::Dropped => json!({ "target": target, "how": "dropped" }),
-        TargetResult::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
         TargetResult::Refused { reasons, names } => {
             let reasons: Vec<Value> = reasons.iter().map(Diagnostic::to_json).collect();
-            let names: Vec<Value> = names.iter().map(disagreement_json).collect();
-            json!({ "target": target, "how": "refused", "reasons": reasons, "names": names })
+            json!({ "reasons": reasons, "names": names.iter().map(disagreement_json).collect::<Vec<_>>() })
         }
-    }
+    };
+    row["target"] = subject.to_string().into();
+    row["how"] = result.how().into();
+    row
 }
 
 fn disagreement_json(row: &Disagreement) -> Value {

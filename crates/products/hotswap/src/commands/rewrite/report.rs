@@ -10,7 +10,7 @@ use crate::work::{functions, text};
 use hotswap_adapt::{FunctionRecord, ObjectRecord, PreparedObject};
 use hotswap_families::ALIAS_FAMILIES;
 use hotswap_pipeline::TargetResult;
-use hotswap_report::{Diagnostic, Route, Severity, codes};
+use hotswap_report::{Diagnostic, Route, Severity};
 use hotswap_targets::TargetId;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,19 +56,12 @@ impl ObjectReport {
                 .zip(entries)
                 .map(|(record, entry)| Self::of_rewritten_code(place, &entry, record))
                 .collect(),
-            TargetResult::Made { source, .. } => vec![Self::without_record(place, "made", source.to_owned())],
-            TargetResult::Refused { reasons, names } => {
-                let by_name = names.iter().map(|row| {
-                    let mut error = Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string());
-                    error.place.kernel = Some(row.kernel.clone());
-                    error
-                });
-                let refused = reasons.into_iter().chain(by_name).collect();
-                vec![Self { refused, ..Self::without_record(place, "refused", String::new()) }]
-            }
-            TargetResult::There => vec![Self::without_record(place, "there", String::new())],
-            TargetResult::Covered(generic) => vec![Self::without_record(place, "there", generic.to_owned())],
             TargetResult::Dropped | TargetResult::Superseded(_) => Vec::new(),
+            other => {
+                let source = other.serving().map_or_else(String::new, ToString::to_string);
+                let refused = other.refusals();
+                vec![Self { refused, ..Self::without_record(place, state_of_result(&other), source) }]
+            }
         }
     }
 
@@ -105,6 +98,14 @@ impl ObjectReport {
             "record": self.record,
             "reasons": self.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         })
+    }
+}
+
+/// The state of an object whose code the engine did not change.
+fn state_of_result(result: &TargetResult) -> &'static str {
+    match result {
+        TargetResult::There | TargetResult::Covered(_) => "there",
+        other => other.how(),
     }
 }
 

@@ -33,7 +33,7 @@ fn empty_json(image: &ContainerImage<'_>) -> Value {
     let stated = image.stated.as_ref();
     json!({
         "id": image.id,
-        "target": hotswap_file_edit::unsuited::image_target(image),
+        "target": hotswap_bundle::inventory::image_target(image),
         "kind": stated.map(|stated| stated.kind),
         "producer": stated.and_then(|stated| stated.producer.as_ref()),
     })

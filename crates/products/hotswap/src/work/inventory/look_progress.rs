@@ -10,8 +10,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(crate) struct LookProgress {
     bar: ProgressBar,
-    /// When the bar appears; `None` without a bar.
-    due: Option<Instant>,
+    /// The time at which the bar appears.
+    due: Instant,
 }
 
 impl LookProgress {
@@ -20,16 +20,12 @@ impl LookProgress {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}");
         let bar = if let Ok(style) = style { bar.with_style(style) } else { bar };
-        Self { bar: bar.with_prefix("reading"), due: Some(Instant::now() + PATIENCE) }
-    }
-
-    pub(crate) fn hidden() -> Self {
-        Self { bar: ProgressBar::hidden(), due: None }
+        Self { bar: bar.with_prefix("reading"), due: Instant::now() + PATIENCE }
     }
 
     /// So many bytes more were read.
     pub(crate) fn advance(&self, bytes: u64) {
-        if self.bar.is_hidden() && self.due.is_some_and(|due| Instant::now() >= due) {
+        if self.bar.is_hidden() && Instant::now() >= self.due {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.bar.inc(bytes);

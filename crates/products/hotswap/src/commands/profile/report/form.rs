@@ -1,9 +1,8 @@
 //! The report in the form that the arguments ask for.
 
-use super::{Covered, ReportDifference};
 use crate::commands::profile::{ReportArguments, ReportFormat};
 use crate::work::text as plain_text;
-use hotswap_coverage::{CoverageReport, render};
+use hotswap_coverage::{CoverageReport, Covered, ReportDifference, render};
 use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::json;

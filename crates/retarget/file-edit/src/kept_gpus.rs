@@ -12,7 +12,7 @@ use hotswap_targets::{PROCESSORS, TargetId};
 
 /// The GPUs that are kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum KeptGpus<'k> {
+pub enum KeptGpus<'k> {
     /// These; generic targets among them stand for entries, not for GPUs.
     Named(&'k [TargetId]),
     /// All that still load something, except these.
@@ -20,7 +20,8 @@ pub(crate) enum KeptGpus<'k> {
 }
 
 /// The target of an entry ID or target ID.
-pub(crate) fn target_of(name: &str) -> Option<TargetId> {
+#[must_use]
+pub fn target_of(name: &str) -> Option<TargetId> {
     let id = EntryId::parse(name).ok();
     let target = id.as_ref().and_then(EntryId::target).unwrap_or(name);
     target.parse().ok()
@@ -31,7 +32,7 @@ impl KeptGpus<'_> {
     ///
     /// # Errors
     /// The first GPU that would load less than before.
-    pub(crate) fn check(self, before: &FileUse, changed: &InputFile) -> Result<(), Diagnostic> {
+    pub fn check(self, before: &FileUse, changed: &InputFile) -> Result<(), Diagnostic> {
         let after = FileUse::read(changed, &hotswap_bundle::find_containers(changed), ReadDepth::Headers);
         let gpus = PROCESSORS.iter().filter(|processor| !processor.is_generic() && !processor.withdrawn);
         let losses = match self {

@@ -2,7 +2,6 @@
 
 use hotswap_bundle::{Bundle, BundleEntry, EntryId};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
-use hotswap_stack::hash;
 use hotswap_targets::TargetId;
 
 /// The record, where the bundle has one that can be read. An unreadable one stays unchanged.
@@ -11,16 +10,19 @@ fn read(bundle: &Bundle<'_>) -> Option<Record> {
 }
 
 /// The record of a code object in a file of its own.
-pub(super) fn of_file(payload: &[u8]) -> Result<Record, Diagnostic> {
+///
+/// # Errors
+/// [`codes::MALFORMED`].
+pub fn of_file(payload: &[u8]) -> Result<Record, Diagnostic> {
     Record::from_json(payload).map_err(damaged_record_error)
 }
 
-fn damaged_record_error(error: serde_json::Error) -> Diagnostic {
+fn damaged_record_error(error: impl std::fmt::Display) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, format!("HotSwap's record: {error}"))
 }
 
 /// An entry that was added by hand counts as compiled, unless its file has a record of how it was made.
-pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&Record>) -> Result<(), Diagnostic> {
+pub(crate) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&Record>) -> Result<(), Diagnostic> {
     let record = read(bundle).map(Ok).or_else(|| begin_absent(bundle, made)).transpose()?;
     let Some(mut record) = record else { return Ok(()) };
     let compiled = compiled_row(id, code)?;
@@ -59,7 +61,7 @@ fn compiled_row(id: &str, code: &[u8]) -> Result<EntryRecord, Diagnostic> {
         id: id.to_owned(),
         target: target.to_owned(),
         route: if is_generic { Route::Generic } else { Route::Native },
-        sha256: hash::sha256_of(code),
+        sha256: hotswap_load_model::acceptance::sha256_of(code),
         size: u64::try_from(code.len()).map_err(|_| Diagnostic::error(codes::INTERNAL, "a size of 65 bits"))?,
         source: None,
         source_sha256: None,
@@ -71,7 +73,7 @@ fn compiled_row(id: &str, code: &[u8]) -> Result<EntryRecord, Diagnostic> {
 }
 
 /// Removes the rows of entries that no longer exist.
-pub(super) fn forget(bundle: &mut Bundle<'_>) {
+pub(crate) fn forget(bundle: &mut Bundle<'_>) {
     let Some(mut record) = read(bundle) else { return };
     record.entries.retain(|row| bundle.entry(&row.id).is_some());
     bundle.set_record(Some(record.to_json().into_bytes()));

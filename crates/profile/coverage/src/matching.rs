@@ -2,31 +2,31 @@
 //!
 //! Invariant: a part of a profile belongs to one object or to none, and each is accounted for.
 
-use super::super::ProfileFile;
-use super::Covered;
-use hotswap_coverage::identity::{FunctionKey, ObjectIdentity};
-use hotswap_coverage::raw_profile::RawProfile;
+use crate::covered::{Covered, processor};
+use crate::identity::{FunctionKey, ObjectIdentity};
+use crate::profile_files::{ProfileFile, target_of_name};
+use crate::raw_profile::RawProfile;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A raw profile of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PartRef {
+pub(crate) struct PartRef {
     /// Position in the profiles.
-    pub(super) profile: usize,
+    pub(crate) profile: usize,
     /// Position in the file.
-    pub(super) part: usize,
+    pub(crate) part: usize,
 }
 
 /// The profiles of each object, and the rest.
 #[derive(Debug, Default)]
-pub(super) struct ProfileAccounts {
+pub(crate) struct ProfileAccounts {
     /// In the order of the objects.
-    pub(super) by_object: Vec<Vec<PartRef>>,
+    pub(crate) by_object: Vec<Vec<PartRef>>,
     /// Profiles of code that is in none of the objects.
-    pub(super) unmatched: Vec<PartRef>,
+    pub(crate) unmatched: Vec<PartRef>,
     /// Profiles that say nothing of their code, and that the functions of several objects fit.
-    pub(super) guessed: Vec<PartRef>,
+    pub(crate) guessed: Vec<PartRef>,
 }
 
 /// The decision about a part.
@@ -37,7 +37,7 @@ enum PartMatch {
 }
 
 /// Assigns each raw profile to an object.
-pub(super) fn match_profiles(profiles: &[ProfileFile], objects: &[Covered]) -> ProfileAccounts {
+pub(crate) fn match_profiles(profiles: &[ProfileFile], objects: &[Covered]) -> ProfileAccounts {
     let mut accounts = ProfileAccounts { by_object: vec![Vec::new(); objects.len()], ..ProfileAccounts::default() };
     for (profile, file) in profiles.iter().enumerate() {
         for (number, part) in file.parts.iter().flatten().enumerate() {
@@ -103,8 +103,8 @@ fn match_by_functions(part: &RawProfile, path: &Path, objects: &[Covered], candi
     let rated: Vec<RatedObject> = rated.filter(|object| object.shared > 0).collect();
     let most = rated.iter().map(|object| object.shared).max().unwrap_or(0);
     let best: Vec<usize> = rated.iter().filter(|object| object.shared == most).map(|object| object.number).collect();
-    let named = super::super::target_of_name(path);
-    let by_name = best.iter().find(|number| super::processor(&objects[**number].target) == named);
+    let named = target_of_name(path);
+    let by_name = best.iter().find(|number| processor(&objects[**number].target) == named);
     match (best.as_slice(), by_name) {
         ([], _) => PartMatch::Nothing,
         ([one], _) => PartMatch::Object(*one),
@@ -119,16 +119,16 @@ fn shared(keys: &[FunctionKey], object: &ObjectIdentity) -> usize {
 
 /// Objects of one target that llvm-cov may read together, since no name is in two of them.
 #[derive(Debug)]
-pub(super) struct ExportGroup<'a> {
-    pub(super) target: &'a str,
+pub(crate) struct ExportGroup<'a> {
+    pub(crate) target: &'a str,
     /// Positions of the objects.
-    pub(super) objects: Vec<usize>,
-    pub(super) has_data: bool,
+    pub(crate) objects: Vec<usize>,
+    pub(crate) has_data: bool,
     names: BTreeSet<u64>,
 }
 
 /// The groups. `has_data` tells whether an object has a profile.
-pub(super) fn group_objects<'a>(objects: &'a [Covered], has_data: &[bool]) -> Vec<ExportGroup<'a>> {
+pub(crate) fn group_objects<'a>(objects: &'a [Covered], has_data: &[bool]) -> Vec<ExportGroup<'a>> {
     let mut groups: Vec<ExportGroup<'a>> = Vec::new();
     for (number, object) in objects.iter().enumerate() {
         let names: BTreeSet<u64> = object.identity.names().collect();

@@ -2,8 +2,8 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
-use super::record;
-use super::same_kernels::check_kernels;
+use crate::entry_record;
+use crate::same_kernels::check_kernels;
 use hotswap_bundle::{
     Bundle, BundleEntry, BundleSummary, Compression, ContainerForm, EntryId, EntrySize, FileRope, FoundContainer,
     ImageKind, KernelArchive, OffloadBinary, parse, split_record,
@@ -13,23 +13,17 @@ use hotswap_load_model::choice::choose_linked_entry;
 use hotswap_load_model::{DeviceModes, EntryChoice, LoadableContainer};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::TargetId;
-use serde_json::{Value, json};
 use std::fmt;
 use std::path::Path;
 
 /// A change to an entry, or to a whole container.
 #[derive(Debug, Clone)]
-pub(crate) struct EntryChange {
-    what: &'static str,
+pub struct EntryChange {
+    pub what: &'static str,
     /// Entry ID; none where the whole container changed.
-    id: Option<String>,
-    sizes: [u64; 2],
-}
-
-impl EntryChange {
-    pub(super) fn json(&self, place: &str) -> Value {
-        json!({ "place": place, "what": self.what, "entry": self.id, "sizes": self.sizes })
-    }
+    pub id: Option<String>,
+    /// Bytes before and after.
+    pub sizes: [u64; 2],
 }
 
 impl fmt::Display for EntryChange {
@@ -43,26 +37,26 @@ impl fmt::Display for EntryChange {
 }
 
 /// A new code object, with its provenance if HotSwap made it.
-pub(super) struct NewCode {
+pub struct NewCode {
     code: Vec<u8>,
     record: Option<Record>,
 }
 
 impl NewCode {
     /// Code of another fat binary, with the record that this one has.
-    pub(super) fn of_entry(code: Vec<u8>, record: Option<Record>) -> Self {
+    pub fn of_entry(code: Vec<u8>, record: Option<Record>) -> Self {
         Self { code, record }
     }
 
-    pub(super) fn read(file: &Path) -> Result<Self, Diagnostic> {
+    pub fn read(file: &Path) -> Result<Self, Diagnostic> {
         let bytes = hotswap_files::read_file(file)?;
         let (code, payload) = split_record(&bytes).map_err(|error| error.in_file(file))?;
-        let record = payload.map(record::of_file).transpose().map_err(|error| error.in_file(file))?;
+        let record = payload.map(entry_record::of_file).transpose().map_err(|error| error.in_file(file))?;
         Ok(Self { code: code.to_vec(), record })
     }
 }
 
-pub(crate) struct OpenedContainer<'a> {
+pub struct OpenedContainer<'a> {
     content: OpenedContent<'a>,
     size: usize,
     /// The original entries, for queries after a change.
@@ -118,7 +112,7 @@ fn sized_ids(content: &OpenedContent<'_>) -> Vec<EntrySize> {
 }
 
 impl<'a> OpenedContainer<'a> {
-    pub(super) fn read(found: &FoundContainer<'a>) -> Result<Self, Diagnostic> {
+    pub fn read(found: &FoundContainer<'a>) -> Result<Self, Diagnostic> {
         let content = match found.form {
             ContainerForm::Bundle | ContainerForm::CompressedBundle(_) => OpenedContent::Bundle(parse(found.bytes)?.0),
             ContainerForm::OffloadBinary(_) => OpenedContent::Offload(OffloadBinary::parse(found.bytes)?.0, false),
@@ -143,13 +137,13 @@ impl<'a> OpenedContainer<'a> {
     }
 
     /// Whether an entry of that name existed when the container was opened.
-    pub(super) fn had(&self, name: &str) -> bool {
+    pub fn had(&self, name: &str) -> bool {
         self.before.iter().any(|id| is_named(id, name))
     }
 
     /// Whether an entry is for that target, by its name or because HIP loads it there; features are ignored where
     /// the name has none.
-    pub(super) fn serves(&self, name: &str) -> bool {
+    pub fn serves(&self, name: &str) -> bool {
         let Ok(wanted) = name.parse::<TargetId>() else { return false };
         let named = self.before.iter().any(|id| covers(&wanted, id) == Some(true));
         named || !self.loaded(&wanted).is_empty()
@@ -167,7 +161,7 @@ impl<'a> OpenedContainer<'a> {
             .collect()
     }
 
-    pub(super) fn add(&mut self, name: &str, NewCode { code, record }: &NewCode) -> Result<EntryChange, Diagnostic> {
+    pub fn add(&mut self, name: &str, NewCode { code, record }: &NewCode) -> Result<EntryChange, Diagnostic> {
         let OpenedContent::Bundle(bundle) = &mut self.content else {
             return Err(no_place("an entry of an offload binary needs more than an ID"));
         };
@@ -178,12 +172,12 @@ impl<'a> OpenedContainer<'a> {
         check_code(&id, code)?;
         check_kernels(&id, code, bundle.entries().iter().map(|entry| &entry.data[..]))?;
         bundle.push(id.clone(), code.to_vec())?;
-        record::put(bundle, &id, code, record.as_ref())?;
+        entry_record::put(bundle, &id, code, record.as_ref())?;
         Ok(EntryChange { what: "added", id: Some(id), sizes: [0, code.len() as u64] })
     }
 
     /// As [`OpenedContainer::add`]; an entry with the same bytes may be there already.
-    pub(super) fn merge(&mut self, id: &str, new: &NewCode) -> Result<Option<EntryChange>, Diagnostic> {
+    pub fn merge(&mut self, id: &str, new: &NewCode) -> Result<Option<EntryChange>, Diagnostic> {
         let there = match &self.content {
             OpenedContent::Bundle(bundle) => bundle.entry(id).map(|entry| entry.data[..] == new.code[..]),
             OpenedContent::Offload(..) => None,
@@ -200,11 +194,7 @@ impl<'a> OpenedContainer<'a> {
         }
     }
 
-    pub(super) fn replace(
-        &mut self,
-        name: &str,
-        NewCode { code, record }: &NewCode,
-    ) -> Result<EntryChange, Diagnostic> {
+    pub fn replace(&mut self, name: &str, NewCode { code, record }: &NewCode) -> Result<EntryChange, Diagnostic> {
         let ids: Vec<String> = self.ids().into_iter().filter(|id| is_named(id, name)).collect();
         let [id] = &ids[..] else {
             return Err(if ids.is_empty() { missing_entry_error(name) } else { ambiguous(name, &ids) });
@@ -222,7 +212,7 @@ impl<'a> OpenedContainer<'a> {
             OpenedContent::Bundle(bundle) => {
                 let old = bundle.entry(id).map_or(0, |entry| entry.data.len());
                 bundle.set_data(id, code.to_vec());
-                record::put(bundle, id, code, record.as_ref())?;
+                entry_record::put(bundle, id, code, record.as_ref())?;
                 old
             }
             OpenedContent::Offload(binary, changed) => {
@@ -238,13 +228,13 @@ impl<'a> OpenedContainer<'a> {
         Ok(EntryChange { what: "replaced", id: Some(id.clone()), sizes: [old as u64, code.len() as u64] })
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Vec<EntryChange> {
+    pub fn remove(&mut self, name: &str) -> Vec<EntryChange> {
         self.retain(|id| !is_named(id, name))
     }
 
     /// Entries for the host and for targets other than AMD GPUs stay, and where targets are kept, the entries that
     /// HIP loads on them.
-    pub(super) fn prune(&mut self, targets: &[TargetId], keeps: bool) -> Vec<EntryChange> {
+    pub fn prune(&mut self, targets: &[TargetId], keeps: bool) -> Vec<EntryChange> {
         let loaded: Vec<usize> = targets.iter().filter(|_| keeps).flat_map(|target| self.loaded(target)).collect();
         let loaded: Vec<String> = loaded.iter().filter_map(|index| self.before.get(*index)).cloned().collect();
         self.retain(|id| {
@@ -258,7 +248,7 @@ impl<'a> OpenedContainer<'a> {
         match &mut self.content {
             OpenedContent::Bundle(bundle) => {
                 if bundle.retain(|entry| keep_or_record_removal(&entry.id, entry.data.len(), &keep, &mut gone)) > 0 {
-                    record::forget(bundle);
+                    entry_record::forget(bundle);
                 }
             }
             OpenedContent::Offload(binary, changed) => {
@@ -272,7 +262,7 @@ impl<'a> OpenedContainer<'a> {
         gone
     }
 
-    pub(super) fn compress(&mut self, how: Option<Compression>) -> Result<Vec<EntryChange>, Diagnostic> {
+    pub fn compress(&mut self, how: Option<Compression>) -> Result<Vec<EntryChange>, Diagnostic> {
         let old = self.size as u64;
         let what = if how.is_some() { "compressed" } else { "decompressed" };
         match &mut self.content {
@@ -295,11 +285,11 @@ impl<'a> OpenedContainer<'a> {
 
     /// Whether the container needs no other form than it has: it is not compressed, or in this way.
     fn is_in_form(&self, how: Option<Compression>) -> bool {
-        self.old_compression.is_none_or(|old| how.map(compression_form) == Some(compression_form(old)))
+        self.old_compression.is_none_or(|old| how.is_some_and(|how| has_same_form(how, old)))
     }
 
     /// The container's new bytes, if anything changed.
-    pub(super) fn into_new(mut self) -> Result<NewContainerContent<'a>, Diagnostic> {
+    pub fn into_new(mut self) -> Result<NewContainerContent<'a>, Diagnostic> {
         self.written.take().map_or_else(|| self.lay_out(), Ok)
     }
 
@@ -333,8 +323,9 @@ fn keep_or_record_removal(id: &str, size: usize, keep: &impl Fn(&str) -> bool, g
     stays
 }
 
-fn compression_form(compression: Compression) -> (u16, hotswap_bundle::CompressionMethod) {
-    (compression.version, compression.method)
+/// Whether both are written in the same form; the level is not part of it.
+fn has_same_form(one: Compression, other: Compression) -> bool {
+    (one.version, one.method) == (other.version, other.method)
 }
 
 fn ambiguous(name: &str, ids: &[String]) -> Diagnostic {

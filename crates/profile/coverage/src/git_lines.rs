@@ -1,13 +1,14 @@
 //! The lines that the working tree adds to a git revision, and their coverage.
 
-use hotswap_coverage::{AddedLines, CoverageReport, DiffCoverage};
+use crate::{AddedLines, CoverageReport, DiffCoverage};
 use hotswap_report::{Diagnostic, codes};
 use std::path::Path;
 use std::process::Command;
 
-pub(super) struct ReportDifference {
-    pub(super) coverage: DiffCoverage,
-    pub(super) root: String,
+/// The coverage of the added lines, and the root of their repository.
+pub struct ReportDifference {
+    pub coverage: DiffCoverage,
+    pub root: String,
 }
 
 impl ReportDifference {
@@ -15,19 +16,25 @@ impl ReportDifference {
     ///
     /// # Errors
     /// [`codes::CHILD_FAILED`] with git's message, [`codes::NO_TOOL`].
-    pub(super) fn of(revision: &str, coverage: &CoverageReport) -> Result<Self, Diagnostic> {
-        let (root, added) = added(Path::new("."), revision)?;
+    pub fn from_revision(revision: &str, coverage: &CoverageReport) -> Result<Self, Diagnostic> {
+        let GitAdditions { root, added } = added(Path::new("."), revision)?;
         Ok(Self { coverage: DiffCoverage::of(coverage, &added, &root), root })
     }
 }
 
+/// The lines that a working tree adds to a revision, and the root of its repository.
+struct GitAdditions {
+    root: String,
+    added: AddedLines,
+}
+
 /// The root of the repository that holds `directory`, and the lines that its working tree adds to `revision`.
-fn added(directory: &Path, revision: &str) -> Result<(String, AddedLines), Diagnostic> {
+fn added(directory: &Path, revision: &str) -> Result<GitAdditions, Diagnostic> {
     let root = git(directory, &["rev-parse", "--show-toplevel"])?.trim_end_matches('\n').to_owned();
     let words = ["-c", "core.quotePath=false", "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-relative"];
     let rest = ["--src-prefix=a/", "--dst-prefix=b/", "--end-of-options", revision, "--"];
     let diff = git(directory, &[words.as_slice(), &rest].concat())?;
-    Ok((root, AddedLines::parse(&diff)))
+    Ok(GitAdditions { root, added: AddedLines::parse(&diff) })
 }
 
 fn git(directory: &Path, words: &[&str]) -> Result<String, Diagnostic> {
@@ -62,10 +69,10 @@ mod tests {
         let author = ["-c", "user.name=x", "-c", "user.email=x@y", "-c", "commit.gpgSign=false"];
         git(place, &[author.as_slice(), &["commit", "--quiet", "-m", "first"]].concat()).unwrap();
         fs::write(place.join("src/a b.hip"), "zero\none\n2\nthree\n").unwrap();
-        let (root, lines) = added(&place.join("src"), "HEAD").unwrap();
+        let GitAdditions { root, added: lines } = added(&place.join("src"), "HEAD").unwrap();
         assert_eq!(fs::canonicalize(root).unwrap(), fs::canonicalize(place).unwrap());
         assert_eq!(lines.files, BTreeMap::from([("src/a b.hip".to_owned(), BTreeSet::from([1, 3]))]));
-        assert_eq!(added(place, "no-such-revision").unwrap_err().code, codes::CHILD_FAILED);
-        assert_eq!(added(place, "--output=x").unwrap_err().code, codes::CHILD_FAILED);
+        assert_eq!(added(place, "no-such-revision").err().unwrap().code, codes::CHILD_FAILED);
+        assert_eq!(added(place, "--output=x").err().unwrap().code, codes::CHILD_FAILED);
     }
 }

@@ -1,7 +1,9 @@
 //! The files of a package in a directory, as its installation has them, for questions that concern several of its files; a directory
 //! of the user in the place of a package.
 
-use crate::work::packages;
+use crate::package_files;
+use crate::read_tree;
+use crate::use_check::tree_losses;
 use hotswap_file_edit::new_file;
 use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_load_model::tree::LibraryTree;
@@ -9,26 +11,25 @@ use hotswap_packages::{
     MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember, PackageSource, UnpackedLink,
 };
 use hotswap_report::Diagnostic;
-use hotswap_stack::use_check::tree_losses;
 use hotswap_targets::TargetId;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A form of files that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileSet {
+pub enum FileSet {
     Package(PackageFormat),
     Directory,
 }
 
 /// A directory, or an unpacked package, whose files are removed with it.
-pub(crate) struct PackageTree {
+pub struct PackageTree {
     _scratch: Option<ScratchDirectory>,
     /// The package itself; none for a directory.
     packed: Option<PackedFile>,
     /// The directory with the files.
-    pub(crate) root: PathBuf,
-    pub(crate) tree: LibraryTree,
+    pub root: PathBuf,
+    pub tree: LibraryTree,
 }
 
 impl FileSet {
@@ -36,24 +37,30 @@ impl FileSet {
     ///
     /// # Errors
     /// A path that cannot be read.
-    pub(crate) fn of_path(file: &Path) -> Result<Option<Self>, Diagnostic> {
-        match packages::format_of(file)? {
+    pub fn of_path(file: &Path) -> Result<Option<Self>, Diagnostic> {
+        match hotswap_packages::format_of(file)? {
             Some(format) => Ok(Some(Self::Package(format))),
-            None if packages::is_directory(file)? => Ok(Some(Self::Directory)),
+            None if package_files::is_directory(file)? => Ok(Some(Self::Directory)),
             None => Ok(None),
         }
     }
 
     /// The bytes of a package, or of the files of a directory.
-    pub(crate) fn size(self, file: &Path, tree: &LibraryTree) -> Result<u64, Diagnostic> {
+    ///
+    /// # Errors
+    /// A path that cannot be read.
+    pub fn size(self, file: &Path, tree: &LibraryTree) -> Result<u64, Diagnostic> {
         match self {
-            Self::Package(_) => packages::size(file),
-            Self::Directory => tree.files.values().map(|path| packages::size(path)).sum(),
+            Self::Package(_) => package_files::size(file),
+            Self::Directory => tree.files.values().map(|path| package_files::size(path)).sum(),
         }
     }
 
     /// A warning about other names of a package that is replaced.
-    pub(crate) fn other_names(self, file: &Path, output: &Path) -> Result<Option<Diagnostic>, Diagnostic> {
+    ///
+    /// # Errors
+    /// A path that cannot be read.
+    pub fn other_names(self, file: &Path, output: &Path) -> Result<Option<Diagnostic>, Diagnostic> {
         match self {
             Self::Package(_) => new_file::warn_of_other_names(file, output, Placement::NewFile),
             Self::Directory => Ok(None),
@@ -76,7 +83,10 @@ struct PackedFile {
 
 impl PackageTree {
     /// All links of a package; those of a directory.
-    pub(crate) fn links(&self) -> Result<Vec<UnpackedLink>, Diagnostic> {
+    ///
+    /// # Errors
+    /// A directory that cannot be read.
+    pub fn links(&self) -> Result<Vec<UnpackedLink>, Diagnostic> {
         if let Some(packed) = &self.packed {
             return Ok(packed.links.clone());
         }
@@ -97,7 +107,7 @@ impl PackageTree {
     ///
     /// # Errors
     /// A damaged package, and the errors of `see`.
-    pub(crate) fn visit_members(
+    pub fn visit_members(
         &self,
         see: &mut dyn FnMut(&PackageMember<'_>) -> Result<(), Diagnostic>,
     ) -> Result<(), Diagnostic> {
@@ -106,7 +116,10 @@ impl PackageTree {
     }
 
     /// Writes the files with their changes; returns the new size.
-    pub(crate) fn rewrite(
+    ///
+    /// # Errors
+    /// Files that cannot be read or written, and the errors of `check`.
+    pub fn rewrite(
         &self,
         output: &Path,
         mut changes: PackageChanges<'_, '_>,
@@ -126,7 +139,7 @@ impl PackageTree {
     ///
     /// # Errors
     /// The first loss, and a result that cannot be read.
-    pub(crate) fn check_losses(&self, new: &Path, form: FileSet, dropped: &[TargetId]) -> Result<(), Diagnostic> {
+    pub fn check_losses(&self, new: &Path, form: FileSet, dropped: &[TargetId]) -> Result<(), Diagnostic> {
         let changed = Self::of_files(new, form)?;
         let mut losses = tree_losses(&self.tree, &changed.tree, &|gpu| is_target_name(gpu, dropped))?.into_iter();
         losses.next().map_or(Ok(()), |loss| Err(loss.into()))
@@ -134,7 +147,7 @@ impl PackageTree {
 
     /// # Errors
     /// As [`PackageTree::read`]; a file of a directory that cannot be read.
-    pub(crate) fn of_files(file: &Path, form: FileSet) -> Result<Self, Diagnostic> {
+    pub fn of_files(file: &Path, form: FileSet) -> Result<Self, Diagnostic> {
         match form {
             FileSet::Package(format) => Self::read(file, format),
             FileSet::Directory => Self::of_directory(file),
@@ -145,7 +158,7 @@ impl PackageTree {
     ///
     /// # Errors
     /// The same as those of [`PackageTree::of_files`].
-    pub(crate) fn to_change(file: &Path, form: FileSet) -> Result<Self, Diagnostic> {
+    pub fn to_change(file: &Path, form: FileSet) -> Result<Self, Diagnostic> {
         match form {
             FileSet::Package(format) => Self::unpack(file, format, true),
             FileSet::Directory => Self::of_directory(file),
@@ -153,7 +166,7 @@ impl PackageTree {
     }
 
     fn of_directory(file: &Path) -> Result<Self, Diagnostic> {
-        let tree = hotswap_stack::read_tree(&[file.to_owned()])?;
+        let tree = read_tree(&[file.to_owned()])?;
         match tree.unread.first() {
             Some(unread) => Err(unread.problem.clone()),
             None => Ok(Self { _scratch: None, packed: None, root: file.to_owned(), tree }),
@@ -162,7 +175,7 @@ impl PackageTree {
 
     /// # Errors
     /// A damaged package, a name that leads out of it, and failures of the file system.
-    pub(crate) fn read(file: &Path, format: PackageFormat) -> Result<Self, Diagnostic> {
+    pub fn read(file: &Path, format: PackageFormat) -> Result<Self, Diagnostic> {
         Self::unpack(file, format, false)
     }
 
@@ -175,7 +188,7 @@ impl PackageTree {
             Some(copy) => hotswap_packages::unpack_to_change(file, format, &inside, copy)?,
             None => hotswap_packages::unpack_package(file, format, &inside)?,
         };
-        let tree = hotswap_stack::read_tree(std::slice::from_ref(&inside))?;
+        let tree = read_tree(std::slice::from_ref(&inside))?;
         let packed = Some(PackedFile { file: file.to_owned(), format, links, copy });
         Ok(Self { _scratch: Some(scratch), packed, root: inside, tree })
     }

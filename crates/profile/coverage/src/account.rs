@@ -2,9 +2,10 @@
 //!
 //! Each is a warning; with --strict, an error.
 
-use super::matching::{PartRef, ProfileAccounts};
-use super::{Covered, ReportArguments};
-use crate::commands::profile::{ProfileFile, target_of_part};
+use crate::covered::Covered;
+use crate::matching::{PartRef, ProfileAccounts};
+use crate::profile_files::{ProfileFile, target_of_part};
+use crate::request::CoverageRequest;
 use hotswap_report::{Diagnostic, DiagnosticCode, Severity, codes};
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -13,34 +14,38 @@ use std::process::Output;
 const MOST: usize = 5;
 
 /// The messages about profiles and code objects.
-pub(super) fn account_for(
-    arguments: &ReportArguments,
+pub(crate) fn account_for(
+    request: &CoverageRequest<'_>,
     profiles: &[ProfileFile],
     objects: &[Covered],
     accounts: &ProfileAccounts,
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    problems.extend(unmatched(arguments, profiles, accounts));
+    problems.extend(unmatched(request, profiles, accounts));
     problems.extend(guessed(profiles, accounts));
     let is_merged = profiles.iter().any(|profile| profile.parts.is_none());
     if !is_merged {
-        problems.extend(without_profile(arguments, objects, accounts));
+        problems.extend(without_profile(request, objects, accounts));
     }
     problems
 }
 
-fn problem(arguments: &ReportArguments, code: &'static DiagnosticCode, what: String) -> Diagnostic {
-    let severity = if arguments.strict { Severity::Error } else { Severity::Warning };
+fn problem(request: &CoverageRequest<'_>, code: &'static DiagnosticCode, what: String) -> Diagnostic {
+    let severity = if request.is_strict { Severity::Error } else { Severity::Warning };
     Diagnostic { severity, ..Diagnostic::warning(code, what) }
 }
 
-fn unmatched(arguments: &ReportArguments, profiles: &[ProfileFile], accounts: &ProfileAccounts) -> Option<Diagnostic> {
+fn unmatched(
+    request: &CoverageRequest<'_>,
+    profiles: &[ProfileFile],
+    accounts: &ProfileAccounts,
+) -> Option<Diagnostic> {
     let first = accounts.unmatched.first()?;
     let names = listed(accounts.unmatched.iter().map(|part| describe_part(profiles, *part)));
     let what = format!("profiles of code that is not in the program are left out: {names}");
     let advice =
         "name the program or library whose profiles they are (--object), or run the program again after a build";
-    Some(problem(arguments, codes::PROFILE_UNMATCHED, what).in_file(&profiles[first.profile].path).advise(advice))
+    Some(problem(request, codes::PROFILE_UNMATCHED, what).in_file(&profiles[first.profile].path).advise(advice))
 }
 
 fn describe_part(profiles: &[ProfileFile], place: PartRef) -> String {
@@ -60,7 +65,11 @@ fn guessed(profiles: &[ProfileFile], accounts: &ProfileAccounts) -> Option<Diagn
 }
 
 /// Code without a profile never ran, or its profile is missing: which of them is unknown.
-fn without_profile(arguments: &ReportArguments, objects: &[Covered], accounts: &ProfileAccounts) -> Option<Diagnostic> {
+fn without_profile(
+    request: &CoverageRequest<'_>,
+    objects: &[Covered],
+    accounts: &ProfileAccounts,
+) -> Option<Diagnostic> {
     let without: Vec<&Covered> =
         objects.iter().zip(&accounts.by_object).filter(|(_, own)| own.is_empty()).map(|(o, _)| o).collect();
     let first = without.first()?;
@@ -68,7 +77,7 @@ fn without_profile(arguments: &ReportArguments, objects: &[Covered], accounts: &
     let what = format!("there is no profile of {names}: no data, which is not 0 %");
     let advice = "run the program on these GPUs, and name the profiles; code that was never loaded has none";
     let made = Diagnostic::warning(codes::NO_PROFILE, what).in_file(&first.from).advise(advice);
-    Some(Diagnostic { severity: if arguments.strict { Severity::Error } else { Severity::Note }, ..made })
+    Some(Diagnostic { severity: if request.is_strict { Severity::Error } else { Severity::Note }, ..made })
 }
 
 /// Different texts, the first few of them.
@@ -88,8 +97,8 @@ fn listed(texts: impl Iterator<Item = String>) -> String {
 
 /// The functions whose records have another shape than the program's: llvm-cov names them on request. It counts those that an
 /// object maps and does not emit as well, where a merged profile has counts of another object's.
-pub(super) fn mismatched(
-    arguments: &ReportArguments,
+pub(crate) fn mismatched(
+    request: &CoverageRequest<'_>,
     target: &str,
     objects: &[&Covered],
     output: &Output,
@@ -103,7 +112,7 @@ pub(super) fn mismatched(
     }
     let what = format!("functions whose profile is of another version of them have no counts in {target}: {names}");
     let advice = "build and run again with the same sources";
-    Some(problem(arguments, codes::PROFILE_STALE, what).in_file(&arguments.program).advise(advice))
+    Some(problem(request, codes::PROFILE_STALE, what).in_file(request.program).advise(advice))
 }
 
 fn mismatched_function_name(line: &str) -> Option<&str> {
@@ -114,12 +123,12 @@ fn mismatched_function_name(line: &str) -> Option<&str> {
 const MISMATCH: &str = "functions have mismatched data";
 
 /// Whether llvm-cov found functions of another shape than their records.
-pub(super) fn has_mismatches(output: &Output) -> bool {
+pub(crate) fn has_mismatches(output: &Output) -> bool {
     String::from_utf8_lossy(&output.stderr).contains(MISMATCH)
 }
 
 /// The other warnings of llvm-cov. A program may be newer than profiles that were merged before: the identities decide.
-pub(super) fn other_warnings(target: &str, output: &Output) -> Vec<Diagnostic> {
+pub(crate) fn other_warnings(target: &str, output: &Output) -> Vec<Diagnostic> {
     let error = String::from_utf8_lossy(&output.stderr);
     let lines = error.lines().filter(|line| line.contains("warning") && !is_known_warning(line));
     lines.map(|line| Diagnostic::warning(codes::CHILD_FAILED, line).in_entry(target)).collect()

@@ -1,5 +1,5 @@
-//! `hotswap serve --probe FILE`: one known answer, computed by a library through its public interface. `--try` starts it, once
-//! for each library and GPU, in the environment of the tree and on an emulated GPU.
+//! One known answer, computed by a library through its public interface, as a program of the user would let it. A
+//! [`trial`](crate::trial) computes it once for each library and GPU, in the environment of the tree and on an emulated GPU.
 //!
 //! A library is recognised by the functions that it exports, not by its name. Its answer is compared with one that a few
 //! lines of plain code compute on the CPU; inputs are small whole numbers where that makes the answer exact in any order of
@@ -16,19 +16,17 @@ mod random;
 mod solver;
 mod sparse;
 
-use crate::outcome::CommandOutcome;
 use hotswap_report::{Diagnostic, codes};
 use loaded::LoadedLibrary;
 use object::Object;
-use serde_json::json;
 use std::path::Path;
 
 /// A computation with a known answer.
-pub(super) struct Probe {
+pub struct Probe {
     /// A function that the library exports, and the computation calls.
     symbol: &'static str,
     /// The computation, for people.
-    pub(super) computation: &'static str,
+    pub computation: &'static str,
     /// The number of values that were compared; else the reason why the answer is not right.
     compute: fn(&LoadedLibrary) -> Result<usize, String>,
 }
@@ -60,7 +58,10 @@ const PROBES: &[Probe] = &[
 ];
 
 /// The computation for a library. `None` where it exports none of the functions, and for files that are not libraries.
-pub(super) fn find(file: &Path) -> Result<Option<&'static Probe>, Diagnostic> {
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn find(file: &Path) -> Result<Option<&'static Probe>, Diagnostic> {
     Ok(find_in(&hotswap_files::open_or_stdin(file)?))
 }
 
@@ -70,16 +71,14 @@ fn find_in(bytes: &[u8]) -> Option<&'static Probe> {
     PROBES.iter().find(|probe| exported.iter().any(|export| export.name() == probe.symbol.as_bytes()))
 }
 
-/// Computes and prints the result as JSON.
-pub(super) fn run(file: &Path) -> Result<CommandOutcome, Diagnostic> {
+/// Computes the answer: the number of values that were compared, or the reason why it is not right.
+///
+/// # Errors
+/// A library for which no computation is known, and a file that cannot be read.
+pub fn compute(file: &Path) -> Result<Result<usize, String>, Diagnostic> {
     let probe = find(file)?
         .ok_or_else(|| Diagnostic::error(codes::USAGE, "--probe: no computation is known for it").in_file(file))?;
-    let result = LoadedLibrary::open(file).and_then(|library| (probe.compute)(&library));
-    let line = match result {
-        Ok(compared) => json!({ "compared": compared }),
-        Err(reason) => json!({ "reason": reason }),
-    };
-    Ok(format!("{line}\n").into())
+    Ok(LoadedLibrary::open(file).and_then(|library| (probe.compute)(&library)))
 }
 
 /// Compares results with the answer.

@@ -4,32 +4,42 @@
 //! are searched in this order: the named directories, the directory of the clang that `hotswap-clang` would run, Debian's
 //! directories, `PATH`.
 
-use crate::work::probe::is_unusable;
-use hotswap_coverage::raw_profile::RawProfile;
+use crate::raw_profile::RawProfile;
+use hotswap_files::asked_program::is_unusable;
 use hotswap_files::command_output;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The versions of LLVM that read a version of raw profiles: first and last.
-const READERS: &[(u32, u32, u32)] = &[(10, 20, 22), (11, 23, 24)];
+/// The versions of LLVM that read a version of raw profiles.
+struct ProfileReaders {
+    raw_version: u32,
+    oldest: u32,
+    newest: u32,
+}
+
+const READERS: &[ProfileReaders] = &[
+    ProfileReaders { raw_version: 10, oldest: 20, newest: 22 },
+    ProfileReaders { raw_version: 11, oldest: 23, newest: 24 },
+];
 /// Versions of LLVM that are searched for in Debian's directories.
 const DEBIAN: std::ops::RangeInclusive<u32> = 20..=30;
 
+/// The tools of a version of LLVM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Llvm {
-    pub(crate) directory: PathBuf,
-    pub(crate) major: u32,
+pub struct Llvm {
+    pub directory: PathBuf,
+    pub major: u32,
 }
 
 impl Llvm {
     /// Whether its tools read that version of raw profiles; a version newer than our table is tried.
     fn reads(&self, version: u32) -> bool {
-        let newest = READERS.iter().map(|(.., last)| *last).max().unwrap_or_default();
-        let row = READERS.iter().find(|(raw, ..)| *raw == version);
-        let latest = READERS.last().is_some_and(|(raw, ..)| *raw == version);
-        row.is_some_and(|(_, first, last)| (first..=last).contains(&&self.major)) || (latest && self.major > newest)
+        let newest = READERS.iter().map(|row| row.newest).max().unwrap_or_default();
+        let row = READERS.iter().find(|row| row.raw_version == version);
+        let is_latest = READERS.last().is_some_and(|row| row.raw_version == version);
+        row.is_some_and(|row| (row.oldest..=row.newest).contains(&self.major)) || (is_latest && self.major > newest)
     }
 }
 
@@ -37,7 +47,7 @@ impl Llvm {
 ///
 /// # Errors
 /// [`codes::NO_TOOL`] where they do not exist, or a named directory lacks them.
-pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
+pub fn find_llvms(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
     if !named.is_empty() {
         return named.iter().map(|directory| find_named(directory)).collect();
     }
@@ -127,10 +137,10 @@ fn llvm_major(text: &str) -> Option<u32> {
 ///
 /// # Errors
 /// [`codes::NO_TOOL`], naming the file and the versions that would read it.
-pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &RawProfile, file: &Path) -> Result<&'a Llvm, Diagnostic> {
+pub fn reader_of<'a>(llvms: &'a [Llvm], part: &RawProfile, file: &Path) -> Result<&'a Llvm, Diagnostic> {
     llvms.iter().find(|llvm| llvm.reads(part.version)).ok_or_else(|| {
-        let needed = READERS.iter().find(|(raw, ..)| *raw == part.version);
-        let needed = needed.map_or(String::new(), |(_, first, last)| format!(", which LLVM {first} to {last} read"));
+        let needed = READERS.iter().find(|row| row.raw_version == part.version);
+        let needed = needed.map_or(String::new(), |row| format!(", which LLVM {} to {} read", row.oldest, row.newest));
         let there: Vec<_> = llvms.iter().map(|llvm| llvm.major.to_string()).collect();
         let what =
             format!("the raw profile has version {}{needed}; at hand is LLVM {}", part.version, there.join(", "));
@@ -143,7 +153,7 @@ pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &RawProfile, file: &Path) -> R
 ///
 /// # Errors
 /// [`codes::CHILD_FAILED`] with its first error, [`codes::NO_TOOL`].
-pub(crate) fn run(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output, Diagnostic> {
+pub fn run_tool(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output, Diagnostic> {
     let path = llvm.directory.join(tool);
     let output = command_output(Command::new(&path).args(words)).map_err(|one| failed_tool_error(one, &path))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -159,7 +169,7 @@ fn failed_tool_error(error: std::io::Error, path: &Path) -> Diagnostic {
 }
 
 /// The warnings of a tool that succeeded.
-pub(crate) fn warnings(output: &Output) -> impl Iterator<Item = Diagnostic> {
+pub fn warnings(output: &Output) -> impl Iterator<Item = Diagnostic> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines: Vec<String> = said.lines().filter(|line| line.contains("warning")).map(str::to_owned).collect();
     lines.into_iter().map(|line| Diagnostic::warning(codes::CHILD_FAILED, line))

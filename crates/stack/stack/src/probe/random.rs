@@ -37,13 +37,16 @@ pub(super) fn generate_philox(library: &LoadedLibrary) -> Result<usize, String> 
     compare(&library.download(&numbers)?, &expected)
 }
 
+fn high_word(product: u64) -> u32 {
+    (product >> 32) as u32
+}
+
 /// One block of numbers.
 fn philox(mut counter: [u32; 4], seed: u64) -> [u32; 4] {
     let (mut low, mut high) = (seed as u32, (seed >> 32) as u32);
     for _ in 0..10 {
         let (one, two) = (u64::from(counter[0]) * 0xd251_1f53, u64::from(counter[2]) * 0xcd9e_8d57);
-        counter =
-            [(two >> 32) as u32 ^ counter[1] ^ low, two as u32, (one >> 32) as u32 ^ counter[3] ^ high, one as u32];
+        counter = [high_word(two) ^ counter[1] ^ low, two as u32, high_word(one) ^ counter[3] ^ high, one as u32];
         (low, high) = (low.wrapping_add(0x9e37_79b9), high.wrapping_add(0xbb67_ae85));
     }
     counter

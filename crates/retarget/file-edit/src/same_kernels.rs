@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// [`codes::DIFFERS`] with the first kernel that is missing, [`codes::NOT_CODE_OBJECT`].
-pub(super) fn check_kernels<'o>(
+pub(crate) fn check_kernels<'o>(
     id: &str,
     code: &[u8],
     others: impl Iterator<Item = &'o [u8]>,
