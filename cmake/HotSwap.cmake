@@ -1,7 +1,7 @@
 # add_hotswap_target: the device code of targets is retargeted while they are built.
 #
 #   add_hotswap_target(<target> [<target> ...]
-#     [RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]] [COALESCE]
+#     [RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]] [COALESCE] [WARM_HEADERS auto|implicit|off]
 #     [<option of the plan> ...] [REPORT <file>]
 #     [PROFILE generate|coverage|use] [PROFDATA <file> [<gpu>=<file> ...]])
 #
@@ -10,6 +10,10 @@
 # COALESCE  Of the GPUs in HIP_ARCHITECTURES that are identical siblings only the first is compiled,
 #           and the others are made from it; sources whose text depends on the GPU are compiled for each.
 #           Set HIP_ARCHITECTURES of the target before the call.
+# WARM_HEADERS  HIP sources read headers that many of them begin with from precompiled headers in HotSwap's cache, where the
+#           objects stay clang's own: auto, or implicit for those alone that clang itself includes. The default is the
+#           variable HOTSWAP_WARM_HEADERS where the call is, else off; set before the end of the directory that calls
+#           find_package(HotSwap), the variable is also that of targets with device code in it and below that no call names.
 # The other options of the plan (PATCHES, POLICY ...) are in HotSwapOptions.cmake.
 # REPORT    After each link, `hotswap inspect --format json` of the result is written to this file
 #           (relative to the current binary directory). Generator expressions are allowed; with a generator of
@@ -72,7 +76,7 @@ endfunction()
 
 function(_hotswap_one_target target)
   _hotswap_plan_options()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "${plan_switches};COALESCE" "${plan_values};REPORT;PROFILE"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${plan_switches};COALESCE" "${plan_values};REPORT;PROFILE;WARM_HEADERS"
     "RETARGET;${plan_lists};PROFDATA")
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
   _hotswap_check_words()
@@ -83,10 +87,12 @@ function(_hotswap_one_target target)
   _hotswap_make_plan()
   if(hash)
     _hotswap_self_test()
-    _hotswap_add_words()
     _hotswap_add_manifest()
   endif()
-  if(hash OR arg_PROFILE)
+  if(hash OR warm)
+    _hotswap_add_words()
+  endif()
+  if(hash OR warm OR arg_PROFILE)
     _hotswap_add_report()
     _hotswap_finish_later()
   endif()
@@ -107,11 +113,11 @@ macro(_hotswap_check_words)
     list(JOIN plan_lists ", " lists)
     list(JOIN plan_values ", " values)
     _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, ${switches}, COALESCE, ${lists}, ${values}, \
-REPORT, PROFILE and PROFDATA.")
+REPORT, PROFILE, PROFDATA and WARM_HEADERS.")
   elseif("${arg_RETARGET}" MATCHES "\\$<")
     _hotswap_stop("RETARGET is a generator expression, but the plan is made when CMake configures, before there is a \
 configuration; use if(), or a target for each plan.")
-  elseif(NOT arg_RETARGET AND NOT arg_COALESCE AND NOT arg_PROFILE AND NOT _hotswap_links)
+  elseif(NOT arg_RETARGET AND NOT arg_COALESCE AND NOT arg_PROFILE AND NOT _hotswap_links AND NOT DEFINED arg_WARM_HEADERS)
     _hotswap_stop("RETARGET names no pair; write for example RETARGET gfx1030=>gfx1031.")
   elseif(arg_KEYWORDS_MISSING_VALUES)
     _hotswap_stop("${arg_KEYWORDS_MISSING_VALUES} has no value.")
@@ -126,6 +132,15 @@ configuration; use if(), or a target for each plan.")
   endforeach()
   if("${arg_POLICY}" STREQUAL "")
     set(arg_POLICY error)
+  endif()
+  set(warm "${HOTSWAP_WARM_HEADERS}")
+  if(DEFINED arg_WARM_HEADERS)
+    set(warm "${arg_WARM_HEADERS}")
+  endif()
+  if(NOT warm MATCHES "^(auto|implicit|off)?$")
+    _hotswap_stop("WARM_HEADERS `${warm}` is not known; the values are auto, implicit and off.")
+  elseif(warm STREQUAL "off")
+    set(warm "")
   endif()
 endmacro()
 
@@ -213,6 +228,9 @@ macro(_hotswap_make_plan)
   _hotswap_plan_words()
   if(plan_words OR _hotswap_links)
     _hotswap_write_plan()
+  endif()
+  if(warm)
+    string(APPEND words " -Xoffload-linker --hotswap-warm-headers=${warm}")
   endif()
 endmacro()
 
@@ -356,7 +374,7 @@ endmacro()
 
 macro(_hotswap_finish_later)
   set_target_properties(${real} PROPERTIES
-    HOTSWAP_PLAN "${hash}${arg_PROFILE}"
+    HOTSWAP_PLAN "${hash}${arg_PROFILE}${warm}"
     HOTSWAP_GPUS "${sources}"
     HOTSWAP_POLICY "${arg_POLICY}"
     HOTSWAP_LINKS "${links}"

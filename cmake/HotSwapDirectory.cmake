@@ -3,6 +3,7 @@
 #
 #   set(HOTSWAP_RETARGET "gfx1030=>gfx1031,gfx1032")      or -DHOTSWAP_RETARGET=...
 #   set(HOTSWAP_OPTIONS POLICY warn)                       further words of add_hotswap_target
+#   set(HOTSWAP_WARM_HEADERS auto)                         with a plan or without
 #   set_target_properties(<target> PROPERTIES HOTSWAP_RETARGET OFF)   or a plan of its own
 include_guard(GLOBAL)
 
@@ -21,6 +22,7 @@ function(_hotswap_plan_directory directory)
   get_property(targets DIRECTORY "${directory}" PROPERTY BUILDSYSTEM_TARGETS)
   get_directory_property(default DIRECTORY "${directory}" DEFINITION HOTSWAP_RETARGET)
   get_directory_property(options DIRECTORY "${directory}" DEFINITION HOTSWAP_OPTIONS)
+  get_directory_property(warm DIRECTORY "${directory}" DEFINITION HOTSWAP_WARM_HEADERS)
   foreach(target IN LISTS targets)
     get_target_property(own ${target} HOTSWAP_RETARGET)
     get_target_property(planned ${target} HOTSWAP_PLAN)
@@ -28,11 +30,18 @@ function(_hotswap_plan_directory directory)
     if(NOT own MATCHES "-NOTFOUND$")
       set(pairs "${own}")
     endif()
-    if(pairs AND NOT planned)
+    set(words "")
+    if(pairs)
+      list(APPEND words RETARGET ${pairs} ${options})
+    endif()
+    if(warm)
+      list(APPEND words WARM_HEADERS ${warm})
+    endif()
+    if(words AND NOT planned)
       _hotswap_has_hip(${target} has_hip)
       if(has_hip)
-        _hotswap_one_target(${target} RETARGET ${pairs} ${options})
-      else()
+        _hotswap_one_target(${target} ${words})
+      elseif(pairs)
         _hotswap_warn_of_unseen(${target})
       endif()
     endif()

@@ -6,8 +6,8 @@
 //!    once for each compiler and set of GPUs. Where the names are used only in conditions that have one value for all GPUs
 //!    (`#if defined(__gfx1030__) || defined(__gfx1031__)`), a second run without these answers.
 //! 2. *Text*: a text with an error may use the name without effect, or with the same effect for all GPUs. It is
-//!    preprocessed for each GPU and compared.
-//! 3. *Module*: texts that differ in the name alone (`"gfx1031"` passed to a function that knows only other names) may
+//!    preprocessed for each GPU and compared. Macros in pragmas are not in the text ([`pragmas`]).
+//! 3. *Module*: texts that differ in the name alone, or in macros of pragmas (`"gfx1031"` passed to a function that knows only other names) may
 //!    still be one program. Where the name stands in functions whose values can be asked, these are compared ([`name_values`]);
 //!    else the front end's LLVM IR is made for each GPU, before any optimisation, and compared.
 //!
@@ -34,6 +34,7 @@ mod name_functions;
 mod name_values;
 mod overlay;
 mod poison;
+mod pragmas;
 mod run;
 
 use crate::emission_witness::EmissionWitness;
@@ -47,8 +48,10 @@ use hotswap_targets::Processor;
 pub use included::IncludedFiles;
 pub use name_values::NameProof;
 use poison::Poison;
+use pragmas::{DefinedText, definition_words};
 use run::CompileCommand;
 pub use run::Preprocessor;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -111,6 +114,10 @@ impl SourceAnswers {
     fn unconditional(answers: Vec<TextAnswer>) -> Self {
         Self { answers, witness: None }
     }
+
+    fn same_program(question: &DerivationQuery) -> Self {
+        Self::unconditional(vec![TextAnswer::Same(question.source); question.targets.len()])
+    }
 }
 
 /// The answers for the question's targets. The files of texts that were compared are added to `files`: where
@@ -149,12 +156,18 @@ fn answer_targets(
     let Some(poison) = Poison::prepare(preprocessor, question) else {
         return unknown_answers_for_targets("clang does not print its macros for the GPU", question);
     };
-    if programs.iter().all(|program| poison.asks_nothing(preprocessor, program, question)) {
-        return SourceAnswers::unconditional(vec![TextAnswer::Same(question.source); question.targets.len()]);
+    if programs.iter().all(|program| poison.is_plain_text(preprocessor, program)) {
+        return SourceAnswers::same_program(question);
     }
-    if proof == NameProof::Values
-        && let Some(answers) = name_values::answer_by_values(preprocessor, &programs, question, &poison)
-    {
+    let is_by_values = proof == NameProof::Values && name_values::can_judge(&programs, question, &poison);
+    let found = match is_by_values {
+        true => name_values::answer_by_values(preprocessor, &programs[0], question, &poison),
+        false => programs
+            .iter()
+            .all(|program| poison.asks_nothing(preprocessor, program, question))
+            .then(|| SourceAnswers::same_program(question)),
+    };
+    if let Some(answers) = found {
         return answers;
     }
     let compared = TextComparison::new(preprocessor, &programs, question, &poison);
@@ -200,6 +213,8 @@ struct TextComparison<'c> {
     late: Option<SourceEvidence>,
     /// The files that they include.
     files: IncludedFiles,
+    /// Whether pragmas have no macros, by target ID.
+    plain_pragmas: RefCell<BTreeMap<String, bool>>,
 }
 
 impl<'c> TextComparison<'c> {
@@ -217,7 +232,7 @@ impl<'c> TextComparison<'c> {
         let made: Vec<_> = made.into_iter().map(comparable_texts).collect();
         let late = made.iter().find_map(|made| made.as_ref().err().cloned().flatten());
         let texts = ids.into_iter().zip(made.into_iter().map(Result::ok)).collect();
-        Self { preprocessor, programs, question, poison, texts, late, files }
+        Self { preprocessor, programs, question, poison, texts, late, files, plain_pragmas: RefCell::default() }
     }
 
     fn answers(&self) -> Vec<TextAnswer> {
@@ -254,10 +269,27 @@ impl<'c> TextComparison<'c> {
             let ids = [self.question.id(one, setting), self.question.id(other, setting)];
             let texts = ids.each_ref().map(|id| self.texts.get(id).and_then(Option::as_ref));
             let [Some(one_text), Some(other_text)] = texts else { return false };
-            one_text == other_text
-                || module::differ_in_names_alone(one, one_text, other, other_text)
-                    && self.has_same_modules(&ids, modules)
+            let has_pragmas = one_text.iter().any(|text| pragmas::may_have_pragma(text));
+            if one_text == other_text && (!has_pragmas || ids.iter().all(|id| self.has_plain_pragmas(id))) {
+                return true;
+            }
+            module::differ_in_names_alone(one, one_text, other, other_text) && self.has_same_modules(&ids, modules)
         })
+    }
+
+    /// Whether the pragmas of all sources have no macros, which would be expanded later.
+    fn has_plain_pragmas(&self, id: &str) -> bool {
+        let mut plain = self.plain_pragmas.borrow_mut();
+        if let Some(known) = plain.get(id) {
+            return *known;
+        }
+        let is_plain = self.programs.iter().all(|program| {
+            let printed = self.preprocessor.text(program, id, &definition_words());
+            let split = printed.and_then(|printed| DefinedText::split(&printed));
+            split.is_some_and(|split| split.pragma_operands().are_plain())
+        });
+        plain.insert(id.to_owned(), is_plain);
+        is_plain
     }
 
     fn has_same_modules(&self, ids: &[String; 2], modules: &mut BTreeMap<String, Option<Vec<[u8; 32]>>>) -> bool {

@@ -8,6 +8,7 @@
 //! tried.
 
 use hotswap_files::{Untrusted, own_directory};
+use hotswap_plan::warm_headers::WARM_HEADERS;
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
@@ -25,8 +26,8 @@ pub fn directory(name: &str) -> Result<PathBuf, Diagnostic> {
 }
 
 /// Directories of the cache by name.
-const NAMES: [&str; 7] =
-    ["toolchains", "identities", "coalesce", "profile-runtimes", "manifests", "units", "warm-headers"];
+const NAMES: [&str; 8] =
+    ["toolchains", "identities", "coalesce", "name-values", "profile-runtimes", "manifests", "units", WARM_HEADERS];
 
 /// Warns where the user's cache is refused because of other users: once for each reason and temporary directory, not
 /// once for each command of a build.

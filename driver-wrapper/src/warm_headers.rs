@@ -10,7 +10,7 @@
 //! Nothing here makes a compilation fail or changes its messages: where a header is lost or outdated while clang runs, or messages name
 //! it, clang runs a second time without it.
 //!
-//! Absent on purpose: a user's own precompiled headers, and headers that are named with quotes.
+//! Absent on purpose: a user's own precompiled headers, and headers beside the source.
 
 mod fingerprint;
 mod front_ends;
@@ -30,7 +30,7 @@ use hotswap_report::Diagnostic;
 use prefix::Prefix;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::{HeaderSet, HeaderStore};
 
 /// Clang's argument that prints its commands.
@@ -254,7 +254,9 @@ impl WarmRequest<'_> {
     /// The include directives at the beginning of the source, where they may be precompiled.
     fn leading_directives(&self) -> Prefix {
         let source = self.command.hip_sources().next().filter(|_| self.mode == WarmMode::Auto);
-        let text = source.and_then(|source| std::fs::read(&source.path).ok());
-        text.map_or_else(Prefix::default, |text| Prefix::leading_directives(&text))
+        let Some(path) = source.map(|source| Path::new(&source.path)) else { return Prefix::default() };
+        let text = std::fs::read(path).ok();
+        let directory = path.parent().unwrap_or(Path::new(""));
+        text.map_or_else(Prefix::default, |text| Prefix::leading_directives(&text, directory))
     }
 }

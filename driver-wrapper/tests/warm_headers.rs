@@ -95,15 +95,21 @@ echo 'error;' >>s.hip; both 'an error in the source'
 rm -r home/.cache; both removed
 mkdir home/.cache; touch home/.cache/hotswap; both 'no cache'
 rm home/.cache/hotswap; sed -i '/error/d' s.hip; own 7 late '1 hour ago'
+words="-O2 -nogpuinc -iquote$PWD/early -I$PWD/late --offload-arch=gfx1030"
+printf '#include "own.h"\n__attribute__((device)) int result = own();\n' >s.hip
+own 8 late '1 hour ago'; both 'with quotes'; both again; both warm; state
+own 9 early '1 hour ago'; both 'in a directory for quotes'; both again; both warm; state
+own 1 . '1 hour ago'; both 'beside the source'; both again; rm own.h; both 'gone from there'; state
+printf '#include "record"\n__attribute__((device)) int result = own();\n' >s.hip; cp -p late/own.h late/record; both 'a name of ours'; both again; both warm
 words='-O2 -nogpuinc -Iearly -Ilate --offload-arch=gfx1030'; both 'a relative directory'; both again
 "#;
     let version = bench.versions()[0];
     let said = run(&bench, version, script);
     let (states, answers): (Vec<&str>, Vec<&str>) = said.lines().partition(|line| is_state(line));
     assert!(answers.iter().all(|line| line.ends_with(": same")), "{said}");
-    assert_eq!(answers.len(), 21, "{said}");
+    assert_eq!(answers.len(), 33, "{said}");
     assert!(states.iter().all(|state| state.starts_with("warm headers: from ")), "{said}");
-    assert_eq!(states.len(), 8, "{said}");
+    assert_eq!(states.len(), 11, "{said}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::outcome::{During, Outcome, fail};
 use crate::recipe::Part;
 use crate::session::Session;
 use crate::timer::{Contest, Contestant, Limit};
-use crate::{bench_fat, bench_files, bench_peers, bench_project, bench_rewrite, install, paths, run};
+use crate::{bench_fat, bench_files, bench_many, bench_peers, bench_project, bench_rewrite, install, paths, run};
 use clap::Parser;
 use hotswap_userland::PATH;
 use std::fs;
@@ -22,6 +22,7 @@ struct Options {
     /// coalesce) contains this;
     /// `fat` for those of whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of
     /// up to 26 million instructions (206 MB); `files` for small files of other projects; `project` for a project of 1,500 files;
+    /// `many` for many GPUs with warm headers, with the sources in `--checkouts`;
     /// `peers` for the commands beside those of LLVM and ccache, which writes
     /// docs/evidence/benchmarks.md.
     filter: Option<String>,
@@ -34,6 +35,9 @@ struct Options {
     /// The number of files of `project`.
     #[arg(long, value_name = "NUMBER")]
     files: Option<usize>,
+    /// A directory with a checkout of rocm-examples, for `many`.
+    #[arg(long, value_name = "DIRECTORY")]
+    checkouts: Option<PathBuf>,
     /// Another `hotswap`, perhaps an earlier one, that `rewrite` is compared with: it may take 1.1 times as long.
     #[arg(long, value_name = "PROGRAM")]
     against: Option<PathBuf>,
@@ -56,6 +60,10 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         Some("fat") => return bench_fat::main(options.rounds),
         Some("files") => return bench_files::main(options.rounds, options.installed.as_deref()),
         Some("project") => return bench_project::main(options.rounds, options.files, options.installed.as_deref()),
+        Some("many") => {
+            let Some(checkouts) = &options.checkouts else { return fail("`bench many` needs --checkouts") };
+            return bench_many::main(options.rounds, options.installed.as_deref(), checkouts);
+        }
         Some("rewrite") => return bench_rewrite::main(options.rounds, options.against),
         _ => {}
     }

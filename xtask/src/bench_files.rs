@@ -17,15 +17,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
-const SEVEN: [&str; 7] = ["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
+pub(crate) const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
+pub(crate) const SEVEN: [&str; 7] = ["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
 /// The bar of the sums: seven GPUs, against clang's build for one.
 const LIMIT: f64 = 1.10;
 const ROUNDS: usize = 2;
 
 /// Files of one project, and the options of its own build system that matter.
-struct FileGroup {
-    project: &'static str,
+pub(crate) struct FileGroup {
+    pub(crate) project: &'static str,
     sources: Package,
     /// The directories of the sources that are needed.
     copied: &'static [&'static str],
@@ -33,9 +33,9 @@ struct FileGroup {
     headers: &'static [Package],
     options: &'static [&'static str],
     /// The directory and the end of each file's name.
-    directory: &'static str,
-    ending: &'static str,
-    files: &'static [&'static str],
+    pub(crate) directory: &'static str,
+    pub(crate) ending: &'static str,
+    pub(crate) files: &'static [&'static str],
 }
 
 const fn experimental(name: &'static str) -> Package {
@@ -43,7 +43,7 @@ const fn experimental(name: &'static str) -> Package {
 }
 
 #[rustfmt::skip]
-const GROUPS: &[FileGroup] = &[
+pub(crate) const GROUPS: &[FileGroup] = &[
     FileGroup {
         project: "MAGMA",
         sources: Package { name: "magma-rocm", origin: Origin::DebianSource },
@@ -130,18 +130,26 @@ pub(crate) fn main(rounds: Option<usize>, installed: Option<&Path>) -> Outcome {
     if failures.is_empty() { Ok(()) } else { fail(failures.join("; ")) }
 }
 
-impl FileBench {
-    fn measure_group(&self, group: &'static FileGroup, times: &mut Vec<FileTimes>) -> Outcome {
-        let sources = self.packages.get(&group.sources)?.directory;
-        let place = self.work.join(group.project);
-        for directory in group.copied {
+impl FileGroup {
+    /// Copies what is compiled to a directory with the project's name in `work`; the options to compile it with there.
+    pub(crate) fn copy_sources(&self, packages: &Packages, work: &Path) -> Outcome<Vec<String>> {
+        let sources = packages.get(&self.sources)?.directory;
+        let place = work.join(self.project);
+        for directory in self.copied {
             copy(&sources.join(directory), &place.join(directory))?;
         }
-        let mut options: Vec<String> = group.options.iter().map(|option| (*option).to_owned()).collect();
-        for package in group.headers {
-            copy(&self.packages.get(package)?.directory.join("usr/include"), &place.join(package.name))?;
+        let mut options: Vec<String> = self.options.iter().map(|option| (*option).to_owned()).collect();
+        for package in self.headers {
+            copy(&packages.get(package)?.directory.join("usr/include"), &place.join(package.name))?;
             options.push(format!("-I{}", package.name));
         }
+        Ok(options)
+    }
+}
+
+impl FileBench {
+    fn measure_group(&self, group: &'static FileGroup, times: &mut Vec<FileTimes>) -> Outcome {
+        let options = group.copy_sources(&self.packages, &self.work)?;
         for file in group.files {
             let measured = self.measure_file(group, file, &options)?;
             let [one, retarget, coalesce, seven] = measured.seconds;
@@ -207,7 +215,7 @@ impl FileBench {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> Outcome {
+pub(crate) fn copy(from: &Path, to: &Path) -> Outcome {
     let parent = to.parent().unwrap_or(to);
     fs::create_dir_all(parent).during("create", parent)?;
     run::output(Command::new("cp").arg("-a").arg(from).arg(to)).map(drop)

@@ -63,7 +63,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("driver-wrapper/src/emission_witness.rs", "fs::read_dir(self.scratch", "a witness that says nothing proves nothing"),
     ("driver-wrapper/src/emission_witness.rs", "fs::read(entry", "a witness that says nothing proves nothing"),
     ("driver-wrapper/src/source_text/directive_free.rs", "fs::read(&source.path).is_ok_and", "clang is asked then"),
-    ("driver-wrapper/src/warm_headers.rs", "std::fs::read(&source.path).ok()", "the source has no prefix then"),
+    ("driver-wrapper/src/warm_headers.rs", "std::fs::read(path).ok()", "the source has no prefix then"),
     ("driver-wrapper/src/warm_headers/fingerprint.rs", "exists()", "clang passes over it as well"),
     ("driver-wrapper/src/warm_headers/fingerprint.rs", "fs::metadata(path).ok()?", "the header is made anew then"),
     ("driver-wrapper/src/warm_headers/store.rs", "fs::metadata(&file).map_or(0,", "a count of a cache"),

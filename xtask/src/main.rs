@@ -13,6 +13,7 @@ mod arrows;
 mod bench;
 mod bench_fat;
 mod bench_files;
+mod bench_many;
 mod bench_page;
 mod bench_peers;
 mod bench_project;

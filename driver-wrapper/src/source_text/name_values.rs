@@ -17,7 +17,7 @@
 
 use super::difference::place_of;
 use super::name_functions::{NamedFunction, functions_with_mark};
-use super::poison::{NameStrings, Poison, resolved_late};
+use super::poison::{NameStrings, Poison};
 use super::run::{CompileCommand, Preprocessor};
 use super::{SourceAnswers, SourceEvidence, TextAnswer, is_sibling};
 use crate::emission_witness::{self, EmissionWitness};
@@ -34,7 +34,7 @@ use std::path::PathBuf;
 /// The literals that stand for the GPU's name begin so; the macro's name and `@` follow.
 pub(super) const MARK: &str = "@hotswap:";
 /// Changes with what a record is.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 /// The record of a text that has no answer.
 const NO_ANSWER: &str = "none";
 /// Names in the program that is compiled.
@@ -73,18 +73,22 @@ struct MarkedText<'m> {
     functions: Vec<NamedFunction>,
 }
 
-/// The answers for the question's targets, if the program uses names in such functions alone.
+/// Whether the names have the form, and the command the parts, that the proof is for.
+pub(super) fn can_judge(programs: &[CompileCommand], question: &DerivationQuery, poison: &Poison) -> bool {
+    programs.len() == 1 && question.source_ids.len() == 1 && poison.strings().is_some()
+}
+
+/// The answers for the question's targets, if the program uses no name, or uses names in such functions alone.
 pub(super) fn answer_by_values(
     preprocessor: &Preprocessor<'_>,
-    programs: &[CompileCommand],
+    program: &CompileCommand,
     question: &DerivationQuery,
     poison: &Poison,
 ) -> Option<SourceAnswers> {
-    let ([program], [_]) = (programs, &question.source_ids[..]) else { return None };
     let strings = poison.strings()?;
     let text = poison.marked_text(preprocessor, program, question)?;
-    if resolved_late(&text).is_some() {
-        return None;
+    if memmem::find(&text, MARK.as_bytes()).is_none() {
+        return Some(SourceAnswers::same_program(question));
     }
     let functions = functions_with_mark(&text, MARK.as_bytes())?;
     MarkedText { preprocessor, program, question, strings, text, functions }.answers()
@@ -92,13 +96,6 @@ pub(super) fn answer_by_values(
 
 impl MarkedText<'_> {
     fn answers(&self) -> Option<SourceAnswers> {
-        let source = self.question.source;
-        if self.functions.is_empty() {
-            return Some(SourceAnswers {
-                answers: vec![TextAnswer::Same(source); self.question.targets.len()],
-                witness: None,
-            });
-        }
         let seen = self.emission_record()?;
         if fs::exists(&seen).unwrap_or(true) {
             return None;
@@ -223,7 +220,7 @@ impl MarkedText<'_> {
             program.extend(self.with_name(&self.text[from..end], ids.first()?)?);
             from = end;
             for (gpu, id) in ids.iter().enumerate() {
-                program.extend(self.copy_for(function, number, gpu, id)?);
+                program.extend(self.text_of_copy(function, number, gpu, id)?);
             }
             let name = &function.name;
             let text = format!(
@@ -236,7 +233,7 @@ impl MarkedText<'_> {
     }
 
     /// The function with that GPU's name, and a function from which its value is read.
-    fn copy_for(&self, function: &NamedFunction, number: usize, gpu: usize, id: &str) -> Option<Vec<u8>> {
+    fn text_of_copy(&self, function: &NamedFunction, number: usize, gpu: usize, id: &str) -> Option<Vec<u8>> {
         let NamedFunction { definition, identifier, name, .. } = function;
         let copy = format!("{name}_hotswap_{gpu}");
         let before = self.with_name(&self.text[definition.start..identifier.start], id)?;

@@ -20,10 +20,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The beginnings of reasons that are likely to stay: others are those of the moment.
-pub(super) const LASTING: [&str; 5] = [DIFFERS, MESSAGES, REPEATED, RELATIVE, "the headers do not compile alone"];
+pub(super) const LASTING: [&str; 6] =
+    [DIFFERS, MESSAGES, REPEATED, RELATIVE, OWN_NAME, "the headers do not compile alone"];
 const DIFFERS: &str = "with these options clang makes another object of the same program";
 const MESSAGES: &str = "the headers have messages of their own";
 const RELATIVE: &str = "a header is found through a relative directory, whose name messages and dependencies have";
+const OWN_NAME: &str = "a header has the name of a file in the cache";
 const REPEATED: &str = "a header has text for a second inclusion";
 /// A program in which the order of functions, weak functions and instances of templates may show.
 const PROBE: &str = include_str!("probe.hip");
@@ -72,6 +74,11 @@ impl HeaderMaking<'_> {
         let paths = names.into_iter().filter(|name| !name.is_empty() && name != b"x:");
         let paths = paths.map(|name| PathBuf::from(OsString::from_vec(name)));
         let headers: BTreeSet<PathBuf> = paths.filter(|path| path != self.source).collect();
+        // A name with quotes is searched beside our source first.
+        let own = self.source.parent();
+        if headers.iter().any(|header| own.is_some_and(|own| header.starts_with(own))) {
+            return Err(OWN_NAME.to_owned());
+        }
         // A precompiled header names it by its whole path.
         if headers.iter().any(|header| header.is_relative()) { Err(RELATIVE.to_owned()) } else { Ok(headers) }
     }

@@ -1,9 +1,13 @@
 //! The beginning of a source that is read from a precompiled header: its first include directives.
 //!
 //! Invariant: nothing precedes them but blanks and comments, so that the source reads the same headers in the same state with and
-//! without the precompiled one. Directives with quotes end the prefix: they are searched beside the source first.
+//! without the precompiled one. A directive with quotes whose file lies beside the source ends the prefix: other sources have another
+//! file there. One whose file does not is searched like the others.
 //!
 //! Absent on purpose: whether the headers can be included twice, which clang is asked ([`super::making`]).
+
+use std::fmt;
+use std::path::Path;
 
 /// The directives, one a line; none for clang's own header alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,13 +16,14 @@ pub(super) struct Prefix {
 }
 
 impl Prefix {
-    /// All directives at the beginning of a source.
-    pub(super) fn leading_directives(source: &[u8]) -> Self {
+    /// All directives at the beginning of a source, which lies in that directory.
+    pub(super) fn leading_directives(source: &[u8], directory: &Path) -> Self {
         let mut directives = Vec::new();
         let mut rest = source;
         while let Some(line) = next_line(&mut rest) {
             match directive_of_line(line) {
-                Some(directive) => directives.push(directive),
+                Some(directive) if directive.is_beside(directory) => break,
+                Some(directive) => directives.push(directive.to_string()),
                 None if line.is_empty() => {}
                 None => break,
             }
@@ -64,15 +69,40 @@ fn is_splice(pair: &[u8]) -> bool {
     pair == b"\\\n"
 }
 
-/// `#include <NAME>` in one spelling, with nothing else in the line but a comment to its end.
-fn directive_of_line(line: &[u8]) -> Option<String> {
+/// `#include <NAME>`, or with quotes.
+struct IncludeDirective<'l> {
+    name: &'l str,
+    has_quotes: bool,
+}
+
+impl IncludeDirective<'_> {
+    /// Whether the compiler finds the file beside the source, or may.
+    fn is_beside(&self, directory: &Path) -> bool {
+        self.has_quotes && !directory.join(self.name).try_exists().is_ok_and(|exists| !exists)
+    }
+}
+
+/// The directive in one spelling.
+impl fmt::Display for IncludeDirective<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [open, close] = if self.has_quotes { ['"', '"'] } else { ['<', '>'] };
+        write!(f, "#include {open}{}{close}", self.name)
+    }
+}
+
+/// A directive with nothing else in the line but a comment to its end.
+fn directive_of_line(line: &[u8]) -> Option<IncludeDirective<'_>> {
     let line = str::from_utf8(line).ok()?;
-    let name = line.strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start().strip_prefix('<')?;
-    let (name, after) = name.split_once('>')?;
+    let operand = line.strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
+    let has_quotes = operand.starts_with('"');
+    let (name, after) = match has_quotes {
+        true => operand[1..].split_once('"')?,
+        false => operand.strip_prefix('<')?.split_once('>')?,
+    };
     let after = after.trim_start();
     let is_plain = !name.is_empty() && name.is_ascii() && !name.contains(['"', '\\', '?', '/', ' ']) | is_path(name);
     let ends = (after.is_empty() || after.starts_with("//")) && !line.ends_with('\\');
-    (is_plain && ends).then(|| format!("#include <{name}>"))
+    (is_plain && ends).then_some(IncludeDirective { name, has_quotes })
 }
 
 /// Directories in a header's name.
@@ -85,15 +115,29 @@ mod tests {
     use super::*;
 
     fn leading(text: &str) -> Vec<String> {
-        Prefix::leading_directives(text.as_bytes()).directives
+        Prefix::leading_directives(text.as_bytes(), Path::new("/nonexistent")).directives
+    }
+
+    #[test]
+    fn quotes_are_searched_like_others_where_nothing_lies_beside_the_source() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = b"#include \"mine.h\" // ours\n#  include\"also/mine.h\"\n#include <a>\n";
+        let found = Prefix::leading_directives(text, directory.path()).directives;
+        assert_eq!(found, ["#include \"mine.h\"", "#include \"also/mine.h\"", "#include <a>"]);
+        std::fs::create_dir(directory.path().join("also")).unwrap();
+        std::fs::write(directory.path().join("also/mine.h"), "").unwrap();
+        assert_eq!(Prefix::leading_directives(text, directory.path()).directives, ["#include \"mine.h\""]);
+        let link = directory.path().join("mine.h");
+        std::os::unix::fs::symlink("mine.h", link).unwrap();
+        assert!(Prefix::leading_directives(text, directory.path()).directives.is_empty(), "an error of the look");
     }
 
     #[test]
     fn the_first_includes_are_the_prefix() {
         let text = "// Copyright\n/* more\n * of it */\n\n#include <hip/hip_runtime.h>  // HIP\n# include <vector>\n\
-                    #include \"mine.h\"\n#include <map>\n";
+                    #include MACRO\n#include <map>\n";
         assert_eq!(leading(text), ["#include <hip/hip_runtime.h>", "#include <vector>"]);
-        let prefix = Prefix::leading_directives(text.as_bytes());
+        let prefix = Prefix::leading_directives(text.as_bytes(), Path::new("/nonexistent"));
         assert_eq!(prefix.source_text(), "#include <hip/hip_runtime.h>\n#include <vector>\n");
         let beginnings: Vec<_> = prefix.beginnings().map(|one| one.directives.len()).collect();
         assert_eq!(beginnings, [2, 1]);

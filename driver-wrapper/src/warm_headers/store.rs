@@ -16,6 +16,7 @@ use super::front_ends::FrontEnd;
 use super::making::HeaderMaking;
 use super::prefix::Prefix;
 use crate::{store, toolchain};
+use hotswap_plan::warm_headers::{HEADER_FILE, HEADERS_LIMIT, STORED_HEADERS, WARM_HEADERS};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -30,8 +31,6 @@ use std::time::{Duration, SystemTime};
 const FORMAT: &str = "1";
 /// The first word of a record of a header that may be used; its stamp and its hash follow.
 const IN_USE: &str = "use ";
-/// Headers that were not used for longest are removed beyond so many bytes.
-const SIZE_LIMIT: u64 = 4 << 30;
 /// A reason against a header is looked into again after so long: headers may have changed, or a disk was full.
 const REFUSAL_AGE: Duration = Duration::from_hours(24);
 /// The time of the last use is kept no more exactly than this.
@@ -73,7 +72,7 @@ impl HeaderStore {
     /// # Errors
     /// The reason why there is no place for headers.
     pub(super) fn open() -> Result<Self, String> {
-        Ok(Self { root: store::directory("warm-headers").map_err(|error| error.to_string())? })
+        Ok(Self { root: store::directory(WARM_HEADERS).map_err(|error| error.to_string())? })
     }
 
     /// The directory below which all names are this store's.
@@ -130,7 +129,8 @@ impl HeaderStore {
 
     fn set(&self, front_ends: &[FrontEnd], prefix: &Prefix) -> Result<HeaderSet, String> {
         let keys: Vec<String> = front_ends.iter().map(|one| header_key(one, prefix)).collect::<Result<_, _>>()?;
-        let headers = keys.iter().map(|key| StoredHeader { directory: self.root.join("headers").join(key) }).collect();
+        let headers =
+            keys.iter().map(|key| StoredHeader { directory: self.root.join(STORED_HEADERS).join(key) }).collect();
         Ok(HeaderSet { directory: self.root.join("sets").join(store::name_for(&keys.join(" "))), headers })
     }
 
@@ -154,13 +154,13 @@ impl HeaderStore {
 
     /// Removes the headers that were not used for longest, down to the limit.
     fn remove_oldest(&self) {
-        let Ok(entries) = fs::read_dir(self.root.join("headers")) else { return };
+        let Ok(entries) = fs::read_dir(self.root.join(STORED_HEADERS)) else { return };
         let mut headers: Vec<KeptHeader> =
             entries.flatten().filter_map(|entry| KeptHeader::read(&entry.path())).collect();
         headers.sort_by_key(|header| header.used);
         let mut total: u64 = headers.iter().map(|header| header.bytes).sum();
         for header in headers {
-            if total <= SIZE_LIMIT {
+            if total <= HEADERS_LIMIT {
                 break;
             }
             total -= header.bytes;
@@ -195,7 +195,7 @@ impl HeaderSet {
 
 impl StoredHeader {
     fn output(&self) -> PathBuf {
-        self.directory.join("header.pch")
+        self.directory.join(HEADER_FILE)
     }
 
     fn record_file(&self) -> PathBuf {

@@ -33,6 +33,8 @@ pub enum Step {
     Counters(&'static str, bool),
     /// The file must exist.
     Exists(&'static str),
+    /// The text occurs that many times in the file.
+    Contains(&'static str, &'static str, usize),
     /// Builds; exactly these source files must be compiled, each once (with Makefiles: of HIP).
     Compiles(&'static [&'static str]),
     /// Builds again; there must be nothing to do.

@@ -43,6 +43,7 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
         Step::Stops(text) => fail_saying(&site.build(None), text),
         Step::Counters(file, expected) => counters(site, file, expected),
         Step::Exists(file) => site.read(file).map(drop),
+        Step::Contains(file, text, count) => contains(site, file, text, count),
         Step::Compiles(files) => compiles(site, files),
         Step::Idle => site.build_ok().and_then(|output| work(&output).map_or(Ok(()), |line| Err(line.to_owned()))),
         Step::Has(file, gpus) => has(site, file, gpus),
@@ -86,6 +87,11 @@ fn fail_saying(ran: &Ran, text: &str) -> Result<(), String> {
 
 fn same(found: &[&str], expected: &[&str]) -> Result<(), String> {
     if found == expected { Ok(()) } else { Err(format!("found {found:?}")) }
+}
+
+fn contains(site: &Site<'_>, file: &str, text: &str, count: usize) -> Result<(), String> {
+    let found = String::from_utf8_lossy(&site.read(file)?).matches(text).count();
+    if found == count { Ok(()) } else { Err(format!("`{text}` occurs {found} times in {file}")) }
 }
 
 /// With Makefiles a changed flag of one language compiles all languages of the target again.

@@ -4,9 +4,9 @@ use crate::case::Cache::{Ccache, Sccache};
 use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
 use crate::case::Needs::{Any, Blanks, Configurations, Ninja, OldCMake, Upgrade};
 use crate::case::Step::{
-    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Executes, ExecutesOrStops,
-    Exists, Has, Idle, Install, MadeByInstalled, NewClang, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says,
-    Stops, Target, Warns,
+    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Contains, Counters, Derived, Executes,
+    ExecutesOrStops, Exists, Has, Idle, Install, MadeByInstalled, NewClang, NewHotSwap, Plans, Refused, RemovePlans,
+    Report, Runs, Says, Stops, Target, Warns,
 };
 use crate::case::{Case, Program, Step};
 
@@ -308,6 +308,15 @@ pub const CASES: &[Case] = &[
         Configure(&["-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1100"]), Build, Has("app", &["gfx1030", "gfx1100"]),
         Derived("app", &[]), Plans("app", 0), Runs("app"), Idle,
     ] },
+    // Targets: with a plan, without, by the directory's variable, and with both. Two are off.
+    case("warm-headers", BOTH, &[
+        Configure(&[]), Contains("compile_commands.json", "--hotswap-warm-headers=implicit", 2),
+        Contains("compile_commands.json", "--hotswap-warm-headers=auto", 2), Build,
+        Has("app", PAIR), Has("plain", &[GFX1030]), Has("below/default", &[GFX1030]), Has("below/planned", PAIR),
+        Plans("app", 1), Plans("plain", 0), Plans("below/default", 0), Runs("app"), Runs("plain"), Runs("below/default"), Idle,
+        Configure(&["-DWARM=off"]), Contains("compile_commands.json", "--hotswap-warm-headers=implicit", 0), Build, Has("app", PAIR), Idle,
+        Refused(&["-DWARM=hot"], "WARM_HEADERS `hot` is not known; the values are auto, implicit and off."),
+    ]),
     // Counters, and their use. Without a GPU only the host's are written.
     Case { name: "profile", project: "profile", modes: BOTH, needs: Any, steps: &[
         Configure(&[]), Build, Counters("one", true), Counters("libkernels.a", true), Idle, Runs("one"),

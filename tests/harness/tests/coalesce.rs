@@ -7,6 +7,8 @@ use hotswap_tests::mode::write_sources;
 use hotswap_tests::{Bench, Call, Clang, Scratch, in_turn, parallel, say};
 
 const RDNA2: &str = "gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036";
+/// Enough where HIP's headers are compiled.
+const THREE: &str = "gfx1030,gfx1031,gfx1032";
 /// Two classes, one GPU of a group alone, and one that has no siblings.
 const MIXED: &str = "gfx1100,gfx902,gfx900,gfx1031,gfx1036,gfx1010";
 
@@ -91,14 +93,24 @@ USE
 #endif
 "#;
 
+const BY_FUNCTION: &str = "chooses by a function with the name";
+
 /// A program that uses [`CALLS_FUNCTION`] in this way.
 fn calls_function(name: &'static str, usage: &str, derived: &'static [&'static str]) -> Case {
     let text = CALLS_FUNCTION.replace("USE", usage).leak();
-    Case { headers: true, ..case(name, text, derived) }
+    Case { headers: true, gpus: THREE, ..case(name, text, derived) }
+}
+
+/// A loop behind these lines, where `N` has another value for one of the GPUs.
+fn in_a_pragma(lines: &str) -> String {
+    format!(
+        "\n#ifdef __gfx1031__\n#define N 2\n#else\n#define N 4\n#endif\n\
+         __global__ void unrolled(float *p, int n) {{\n{lines}\nfor (int i = 0; i < n; ++i) p[i] *= 2; }}\n"
+    )
 }
 
 fn is_asked_of_every_clang(case: &Case) -> bool {
-    case.text == COMPARES_NAME || case.text.contains("arch::kind Kind")
+    case.text == COMPARES_NAME || case.name == BY_FUNCTION
 }
 
 fn cases() -> Vec<Case> {
@@ -110,9 +122,9 @@ fn cases() -> Vec<Case> {
     let in_conditions = "__device__ int asks(int x) { if (arch::current() == arch::kind::navi) return x + 1; return x; }\n\
                          __device__ int (*keep)(int) = asks;";
     vec![
-        calls_function("chooses by a function with the name", by_value, NOT_1031),
-        calls_function("asks a function with the name in conditions", in_conditions, NOT_1031),
-        Case { words: &["-O0"], ..calls_function("chooses by such a function, unoptimised", by_value, NOT_1031) },
+        calls_function(BY_FUNCTION, by_value, &["gfx1032"]),
+        calls_function("asks a function with the name in conditions", in_conditions, &["gfx1032"]),
+        Case { words: &["-O0"], ..calls_function("chooses by such a function, unoptimised", by_value, &["gfx1032"]) },
         calls_function(
             "calls a function with the name when it runs",
             "__device__ arch::kind (*volatile by_pointer)() = arch::current;",
@@ -232,6 +244,31 @@ fn cases() -> Vec<Case> {
             derived: &[],
             ..asks_before("has the name by a macro")
         },
+        case("asks by the operand of a pragma", in_a_pragma("#pragma unroll N").leak(), NOT_1031),
+        case(
+            "asks by a macro in the operand of a pragma",
+            in_a_pragma("#define M N\n#pragma clang loop unroll_count(M)").leak(),
+            NOT_1031,
+        ),
+        case("asks by a pragma in a macro", in_a_pragma("_Pragma(\"unroll N\")").leak(), NOT_1031),
+        case("asks by a pragma in vain", in_a_pragma("#undef N\n#define N 3\n#pragma unroll N").leak(), ALL),
+        case(
+            "has the name in the operand of a pragma",
+            "\n#ifdef __HIP_DEVICE_COMPILE__\n#define G __amdgcn_processor__\n\
+             #pragma clang attribute push(__attribute__((section(G))), apply_to = variable(is_global))\n\
+             __device__ int there = 1;\n#pragma clang attribute pop\n#endif\n",
+            &[],
+        ),
+        case(
+            "has the name of its file by the name",
+            "\n#ifdef __HIP_DEVICE_COMPILE__\n#line 7 __amdgcn_processor__\n__device__ const char *file = __builtin_FILE();\n#endif\n",
+            &[],
+        ),
+        case(
+            "asks for a file by the name",
+            "\n#ifdef __HIP_DEVICE_COMPILE__\n#if __has_include(__amdgcn_processor__)\n__device__ int only = 1;\n#endif\n#endif\n",
+            NOT_1031,
+        ),
         case(
             "asks in vain",
             "\n#if defined(__gfx1031__) || defined(__GFX10__)\n__device__ int all = 1;\n#endif\n",
@@ -247,6 +284,7 @@ fn build(bench: &Bench, clang: &Clang, case: &Case, way: Way) -> Result<(Scratch
     let text = String::from_utf8_lossy(&scratch.read("a.hip")).into_owned();
     scratch.write("a.hip", text + case.text);
     scratch.write("asks.h", ASKS);
+    scratch.write("gfx1031", "");
     scratch.write("asks.s", ".if .amdgcn.gfx_generation_stepping == 1\ns_nop 3\n.endif\n");
     if case.words.contains(&"asks.bc") {
         scratch.write("asks.ll", ASKS_IN_BITCODE);
@@ -306,7 +344,7 @@ fn collect(value: &serde_json::Value, found: &mut Vec<String>) {
 fn judge(bench: &Bench, clang: &Clang, case: &Case) -> Result<usize, String> {
     let clangs = build(bench, clang, case, Way::Clang)?;
     // A plan names siblings of one GPU.
-    let ways = if case.gpus == RDNA2 { &[Way::Coalesce, Way::Plan][..] } else { &[Way::Coalesce] };
+    let ways = if case.gpus != MIXED { &[Way::Coalesce, Way::Plan][..] } else { &[Way::Coalesce] };
     ways.iter().map(|way| judge_way(bench, clang, case, *way, &clangs)).sum()
 }
 

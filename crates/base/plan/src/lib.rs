@@ -14,6 +14,7 @@ mod store;
 mod text;
 mod unit_plan;
 mod variables;
+pub mod warm_headers;
 pub mod words;
 
 pub use findings::{TextFinding, TextFindings, TextMark};

@@ -5,6 +5,7 @@
 //! | `parts` | the table of the parts and of the packages that have them |
 //! | `examine` | the examination of each part |
 //! | `caches` | compiler caches and their keys |
+//! | `warm_headers` | precompiled headers in the user's cache |
 //! | `libraries` | libraries in the file system |
 //! | `versions` | versions in the output of tools |
 //! | `show` | the report |
@@ -22,6 +23,7 @@ mod parts;
 mod show;
 mod sources;
 mod versions;
+mod warm_headers;
 
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::CommandOutcome;

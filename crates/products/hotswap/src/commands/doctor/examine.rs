@@ -122,6 +122,8 @@ impl Examination<'_> {
         reports.push(report_part(parts::CMAKE, self.cmake()));
         let caches = super::caches::examine(self.scratch).transpose();
         reports.extend(caches.map(|caches| report_part(parts::CACHES, caches)));
+        let warm = super::warm_headers::examine().transpose();
+        reports.extend(warm.map(|warm| report_part(parts::WARM_HEADERS, warm)));
         reports.push(report_part(parts::PROFILES, self.profile_tools(&reports)));
         reports
     }

@@ -49,6 +49,8 @@ parts! {
     CMAKE = "CMake", false, "find_package(HotSwap)", "cmake", "cmake", "cmake";
     /// Compiler caches; left out where none exists.
     CACHES = "compiler caches", false, "builds that use them", "ccache", "ccache", "ccache";
+    /// Precompiled headers; left out where none were made.
+    WARM_HEADERS = "warm headers", false, "compiles with -fhotswap-warm-headers", "hotswap", "hotswap", "hotswap";
     /// The library that CMake's language HIP links every program with.
     COMPILER_RT = "compiler-rt", false, "programs of CMake's language HIP, which names --rtlib=compiler-rt", "libclang-rt-22-dev", "rocm-clang-runtime-devel", "rocmPackages.llvm.compiler-rt";
     /// The tools of `hotswap profile`.
