@@ -53,7 +53,7 @@ const ROWS: &[FigureRow] = &[
     row("crates/emulation/emulator", 11, 29, 7),
     row("crates/emulation/hsa-emulated", 4, 12, 25),
     row("crates/evidence/check", 0, 0, 0),
-    row("crates/evidence/confirm", 0, 41, 0),
+    row("crates/evidence/confirm", 0, 9, 0),
     row("crates/evidence/lint", 0, 10, 0),
     row("crates/products/hotswap", 0, 19, 0),
     row("crates/products/libhotswap", 0, 1, 0),
