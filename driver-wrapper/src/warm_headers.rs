@@ -40,6 +40,7 @@ const DRY_RUN: &str = "-###";
 const MEETINGS_OF_ONE: u64 = 1;
 /// The same for several directives: their headers are further ones for every GPU, and save less.
 const MEETINGS_OF_SEVERAL: u64 = 4;
+const ADDS_LITTLE: &str = "the headers have few more bytes than those of a shorter beginning";
 const FIRST_MEETING: &str = "no other source with the same first headers was met before";
 
 /// Which headers are precompiled.
@@ -247,8 +248,15 @@ impl WarmRequest<'_> {
             return Ok(ready);
         }
         let needed = if prefix.directives.len() == 1 { MEETINGS_OF_ONE } else { MEETINGS_OF_SEVERAL };
-        let is_worth_it = store.note_meeting(front_ends, prefix) >= needed;
-        if is_worth_it { store.make_set(front_ends, prefix).map(Some) } else { Ok(None) }
+        if store.note_meeting(front_ends, prefix) < needed {
+            return Ok(None);
+        }
+        let shorter =
+            prefix.shorter_beginnings().find_map(|shorter| store.find_ready_set(front_ends, &shorter).ok()?);
+        match shorter {
+            Some(shorter) if store.adds_little(front_ends, prefix, &shorter) => Err(ADDS_LITTLE.to_owned()),
+            _ => store.make_set(front_ends, prefix).map(Some),
+        }
     }
 
     /// The include directives at the beginning of the source, where they may be precompiled.

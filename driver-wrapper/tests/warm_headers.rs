@@ -84,6 +84,9 @@ own 3 late '90 minutes ago'; both settled; state
 own 4 early '1 hour ago'; both 'another one earlier in the search'; both again; state
 rm early/own.h; own 5 late '1 hour ago'; both 'and gone again'; both again; state
 for one in home/.cache/hotswap/warm-headers/headers/*/header.pch; do truncate -s 4000 $one; done; both truncated; state
+set -- home/.cache/hotswap/warm-headers/headers/*/header.pch; cp "$1" kept.pch; cp "$2" "$1"; cp kept.pch "$2"; both 'exchanged'; state
+own 5 late '1 hour'; both 'from the future'; both 'still from the future'; own 5 late '1 hour ago'; both 'of the past again'; state
+rm -r home/.cache; (trap '' XFSZ; ulimit -f 2000; both 'a full disk'; both 'a disk that is still full'); both 'room again'; both 'made then'; state
 mkdir old; for one in home/.cache/hotswap/warm-headers/headers/*/; do cp -p $one/header.pch old/$(basename $one); done
 own 6 late '3 hours ago'; both 'edited once more'
 for one in old/*; do cp -p $one home/.cache/hotswap/warm-headers/headers/$(basename $one)/header.pch; done
@@ -107,9 +110,32 @@ words='-O2 -nogpuinc -Iearly -Ilate --offload-arch=gfx1030'; both 'a relative di
     let said = run(&bench, version, script);
     let (states, answers): (Vec<&str>, Vec<&str>) = said.lines().partition(|line| is_state(line));
     assert!(answers.iter().all(|line| line.ends_with(": same")), "{said}");
-    assert_eq!(answers.len(), 33, "{said}");
+    assert_eq!(answers.len(), 41, "{said}");
     assert!(states.iter().all(|state| state.starts_with("warm headers: from ")), "{said}");
-    assert_eq!(states.len(), 11, "{said}");
+    assert_eq!(states.len(), 14, "{said}");
+}
+
+#[test]
+fn a_longer_beginning_gets_headers_of_its_own_where_it_adds_much() {
+    let Some(bench) = Bench::new("a_longer_beginning_gets_headers_of_its_own_where_it_adds_much") else { return };
+    let script = r#"
+mkdir inc
+header() { { echo '#pragma once'; yes '// as large as headers are' | head -n $2; } >inc/$1.h; touch -d '1 hour ago' inc/$1.h; }
+header large 400; header small 10; header also_large 400
+words="-O2 -nogpuinc -I$PWD/inc --offload-arch=gfx1030"
+for second in small also_large; do
+    printf '#include <large.h>\n#include <%s.h>\n__attribute__((device)) int after;\n' $second >s.hip
+    for turn in 1 2 3 4 5 6; do both $second; done; state
+done
+echo "little: $(cat home/.cache/hotswap/warm-headers/headers/*/record | grep -c 'few more bytes')"
+echo "long: $(grep -l also_large home/.cache/hotswap/warm-headers/headers/*/prefix.hip | wc -l)"
+"#;
+    let said = run(&bench, bench.versions()[0], script);
+    let answers = said.lines().filter(|line| line.ends_with(": same")).count();
+    assert_eq!(answers, 12, "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("warm headers: from ")).count(), 2, "{said}");
+    // One for the host and one for the GPU.
+    assert!(said.contains("little: 1\nlong: 2\n"), "{said}");
 }
 
 #[test]

@@ -95,6 +95,20 @@ impl Fingerprint {
         })
     }
 
+    pub(super) fn has_file(&self, path: &Path) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// Bytes of all headers, as far as they can be read.
+    pub(super) fn header_bytes(&self) -> u64 {
+        self.files.keys().map(|path| fs::metadata(path).map_or(0, |meta| meta.len())).sum()
+    }
+
+    /// Whether both are of the same headers in the same state.
+    pub(super) fn has_same_files(&self, other: &Self) -> bool {
+        self.files == other.files
+    }
+
     /// One line for each file, directory and candidate.
     pub(super) fn to_text(&self) -> Vec<u8> {
         let mut text = Vec::new();

@@ -191,6 +191,24 @@ impl FrontEnd {
         self.words.iter().map(|word| if is_action(word) { action.into() } else { word.clone() }).collect()
     }
 
+    /// The arguments without those by which one GPU is another one than the next; those of the host are whole.
+    pub(super) fn words_of_any_gpu(&self) -> Vec<OsString> {
+        const OF_ONE_GPU: [&str; 4] = ["-target-cpu", "-target-feature", "-triple", "-mlink-builtin-bitcode"];
+        if !self.words.iter().any(|word| word == "-fcuda-is-device") {
+            return self.words.clone();
+        }
+        let mut words = Vec::new();
+        let mut rest = self.words.iter();
+        while let Some(word) = rest.next() {
+            if OF_ONE_GPU.iter().any(|one| word == one) {
+                rest.next();
+            } else {
+                words.push(word.clone());
+            }
+        }
+        words
+    }
+
     /// Whether a directory's name means another one elsewhere.
     pub(super) fn has_relative_directory(&self) -> bool {
         self.directories.iter().any(|directory| directory.is_relative())
@@ -213,6 +231,7 @@ mod tests {
             "-cc1 -triple amdgcn-amd-amdhsa -emit-obj -D X=\"1\" -I inc -include __clang_hip_runtime_wrapper.h";
         assert_eq!(words.join(" "), expected);
         assert_eq!(found[0].unit_id.as_deref(), Some("12ab"));
+        assert_eq!(found[0].words_of_any_gpu(), found[0].words, "the host's");
         assert_eq!(found[0].directories, [PathBuf::from("inc")]);
         assert!(found[0].has_relative_directory());
         assert_eq!(found[0].words_with_action("-emit-pch")[3], "-emit-pch");

@@ -2,7 +2,8 @@
 //!
 //! A precompiled header is used only if a program of our own, which has what compilers treat in turn (virtual functions, templates,
 //! functions that are emitted when they are first used), becomes the same object with it and without it, byte for byte; if its
-//! headers say nothing while they are read; and if they leave nothing when they are included a second time, as the source does.
+//! headers say nothing while they are read; and if they leave nothing when they are included a second time, as the source does. The
+//! program is compiled for one GPU of those that have the same options and read the same headers: the order of functions is not the GPU's.
 //!
 //! Invariant: the answer, with its reason, is recorded beside the header, so that it is found out once.
 //!
@@ -38,6 +39,8 @@ pub(super) struct HeaderMaking<'m> {
     pub(super) source: &'m Path,
     /// The precompiled header that is written.
     pub(super) output: &'m Path,
+    /// The headers with which clang made the same object for another GPU with the same options.
+    pub(super) proven: Option<&'m Fingerprint>,
 }
 
 impl HeaderMaking<'_> {
@@ -54,9 +57,20 @@ impl HeaderMaking<'_> {
         if made_of != headers || !fingerprint.still_holds(&mut BTreeSet::new()) {
             return Err("the headers changed while they were read".to_owned());
         }
-        self.check_second_inclusion(scratch.path())?;
-        self.check_equal_objects(scratch.path())?;
+        self.check_second_inclusion()?;
+        if !self.proven.is_some_and(|proven| proven.has_same_files(&fingerprint)) {
+            self.check_equal_objects(scratch.path())?;
+        }
         Ok(fingerprint)
+    }
+
+    /// The headers that the prefix reads.
+    ///
+    /// # Errors
+    /// The reason why it is not to be used.
+    pub(super) fn headers_of_prefix(&self) -> Result<BTreeSet<PathBuf>, String> {
+        let scratch = ScratchDirectory::temporary("hotswap-warm-headers-").map_err(|error| error.to_string())?;
+        self.headers_read("-E", scratch.path(), None)
     }
 
     /// Runs the front end with an action; the files that it read, without our own.
@@ -84,31 +98,27 @@ impl HeaderMaking<'_> {
     }
 
     /// The source includes the headers again: nothing may come of it.
-    fn check_second_inclusion(&self, scratch: &Path) -> Result<(), String> {
+    fn check_second_inclusion(&self) -> Result<(), String> {
         if self.prefix.directives.is_empty() {
             return Ok(());
         }
-        let once = self.preprocessed(scratch, 1)?;
-        if once == self.preprocessed(scratch, 2)? {
-            return Ok(());
-        }
-        Err(REPEATED.to_owned())
-    }
-
-    fn preprocessed(&self, scratch: &Path, times: usize) -> Result<Vec<u8>, String> {
-        let source = scratch.join("included.hip");
-        write_source(&source, self.prefix.source_text().repeat(times).as_bytes())?;
         let mut words = self.front_end.words_with_action("-E");
         words.push("-P".into());
-        self.run_front_end(words, &source, None).map(|output| output.stdout)
+        words.extend(self.words_of_header());
+        let printed = self.run_front_end(words, self.source, None)?.stdout;
+        if printed.trim_ascii().is_empty() { Ok(()) } else { Err(REPEATED.to_owned()) }
+    }
+
+    /// The arguments by which the front end reads the header.
+    fn words_of_header(&self) -> [OsString; 2] {
+        [OsStr::new("-include-pch"), self.output.as_os_str()].map(OsStr::to_owned)
     }
 
     fn check_equal_objects(&self, scratch: &Path) -> Result<(), String> {
         let source = scratch.join("probe.hip");
         write_source(&source, [&self.prefix.source_text(), PROBE].concat().as_bytes())?;
         let plain = self.object_of_probe(&source, &scratch.join("plain.o"), &[])?;
-        let pch = [OsStr::new("-include-pch"), self.output.as_os_str()].map(OsStr::to_owned);
-        let warm = self.object_of_probe(&source, &scratch.join("warm.o"), &pch)?;
+        let warm = self.object_of_probe(&source, &scratch.join("warm.o"), &self.words_of_header())?;
         if plain == warm {
             return Ok(());
         }

@@ -40,6 +40,11 @@ impl Prefix {
     pub(super) fn beginnings(&self) -> impl Iterator<Item = Self> + '_ {
         (1..=self.directives.len()).rev().map(|count| Self { directives: self.directives[..count].to_vec() })
     }
+
+    /// The same without itself.
+    pub(super) fn shorter_beginnings(&self) -> impl Iterator<Item = Self> + '_ {
+        self.beginnings().skip(1)
+    }
 }
 
 /// The next line that is not a comment, without blanks around it. A comment that ends within a line ends the prefix: `None` as well as

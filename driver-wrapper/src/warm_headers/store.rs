@@ -33,6 +33,9 @@ const FORMAT: &str = "1";
 const IN_USE: &str = "use ";
 /// A reason against a header is looked into again after so long: headers may have changed, or a disk was full.
 const REFUSAL_AGE: Duration = Duration::from_hours(24);
+/// A prefix is not worth headers of its own if it reads less than one byte more for so many that are precompiled already: they take
+/// as long to make as all of them, and save what the further ones cost.
+const LITTLE: u64 = 4;
 /// The time of the last use is kept no more exactly than this.
 const USE_GRAIN: Duration = Duration::from_hours(1);
 
@@ -105,13 +108,33 @@ impl HeaderStore {
     /// The reason why a header is not to be used.
     pub(super) fn make_set(&self, front_ends: &[FrontEnd], prefix: &Prefix) -> Result<HeaderSet, String> {
         let set = self.set(front_ends, prefix)?;
-        let made = hotswap_files::on_all_cores(front_ends.len(), |number| {
-            set.headers[number].make_once(&front_ends[number], prefix)
-        });
-        made.into_iter().collect::<Result<(), String>>()?;
+        let leaders: Vec<usize> = front_ends.iter().map(|one| first_of_same_options(front_ends, one)).collect();
+        let (first, others): (Vec<usize>, Vec<usize>) =
+            (0..front_ends.len()).partition(|number| leaders[*number] == *number);
+        for numbers in [first, others] {
+            let made = hotswap_files::on_all_cores(numbers.len(), |at| {
+                let number = numbers[at];
+                let leader = (leaders[number] != number).then(|| &set.headers[leaders[number]]);
+                let proven = leader.and_then(StoredHeader::proven_files);
+                set.headers[number].make_once(&front_ends[number], prefix, proven.as_ref())
+            });
+            made.into_iter().collect::<Result<(), String>>()?;
+        }
         self.put_links(&set)?;
         self.remove_oldest();
         Ok(set)
+    }
+
+    /// Whether a prefix reads few more bytes than another one whose set is ready: then its headers would cost more than they save. The
+    /// answer is kept like a reason against the headers.
+    pub(super) fn adds_little(&self, front_ends: &[FrontEnd], prefix: &Prefix, ready: &HeaderSet) -> bool {
+        let (Some(front_end), Ok(set)) = (front_ends.first(), self.set(front_ends, prefix)) else { return false };
+        let (Some(header), Some(known)) = (set.headers.first(), ready.headers.first()) else { return false };
+        let little = known.proven_files().and_then(|known| header.adds_little(front_end, prefix, &known));
+        if little == Some(true) {
+            let _ = store::put(&header.record_file(), format!("{}\n", super::ADDS_LITTLE).as_bytes());
+        }
+        little == Some(true)
     }
 
     /// Notes that a source with that prefix was met; how many were met before.
@@ -219,6 +242,14 @@ impl StoredHeader {
         Some(HeaderRecord::Usable { header, fingerprint: Fingerprint::parse(&text[end + 1..])? })
     }
 
+    /// The headers of which it was made, if it may be used.
+    fn proven_files(&self) -> Option<Fingerprint> {
+        match self.record()? {
+            HeaderRecord::Usable { fingerprint, .. } => Some(fingerprint),
+            HeaderRecord::Refused { .. } => None,
+        }
+    }
+
     fn refusal_age(&self) -> Option<Duration> {
         fs::metadata(self.record_file()).ok()?.modified().ok()?.elapsed().ok()
     }
@@ -240,7 +271,7 @@ impl StoredHeader {
     }
 
     /// Makes the header unless another command has.
-    fn make_once(&self, front_end: &FrontEnd, prefix: &Prefix) -> Result<(), String> {
+    fn make_once(&self, front_end: &FrontEnd, prefix: &Prefix, proven: Option<&Fingerprint>) -> Result<(), String> {
         hotswap_files::create_directories(&self.directory).map_err(|error| write_failure(&self.directory, &error))?;
         let lock_file = self.directory.join("lock");
         let lock = File::create(&lock_file).map_err(|error| write_failure(&lock_file, &error))?;
@@ -248,15 +279,31 @@ impl StoredHeader {
         match self.record() {
             Some(HeaderRecord::Usable { .. }) if self.is_whole(&mut BTreeSet::new()) => Ok(()),
             Some(HeaderRecord::Refused { reason }) => Err(reason),
-            _ => self.make_anew(front_end, prefix),
+            _ => self.make_anew(front_end, prefix, proven),
         }
     }
 
-    fn make_anew(&self, front_end: &FrontEnd, prefix: &Prefix) -> Result<(), String> {
+    /// `None` where the headers cannot be found out.
+    fn adds_little(&self, front_end: &FrontEnd, prefix: &Prefix, known: &Fingerprint) -> Option<bool> {
+        hotswap_files::create_directories(&self.directory).ok()?;
+        let (source, output) = (self.put_source(prefix).ok()?, self.output());
+        let making = HeaderMaking { front_end, prefix, source: &source, output: &output, proven: None };
+        let further = making.headers_of_prefix().ok()?.into_iter().filter(|header| !known.has_file(header));
+        let bytes: u64 = further.map(|header| fs::metadata(header).map_or(u64::MAX >> 16, |meta| meta.len())).sum();
+        Some(bytes.saturating_mul(LITTLE) < known.header_bytes())
+    }
+
+    /// The source that has the prefix alone.
+    fn put_source(&self, prefix: &Prefix) -> Result<PathBuf, String> {
         let source = self.directory.join("prefix.hip");
         store::put(&source, prefix.source_text().as_bytes()).map_err(|error| error.to_string())?;
+        Ok(source)
+    }
+
+    fn make_anew(&self, front_end: &FrontEnd, prefix: &Prefix, proven: Option<&Fingerprint>) -> Result<(), String> {
+        let source = self.put_source(prefix)?;
         let fresh = self.directory.join("header.new");
-        let made = HeaderMaking { front_end, prefix, source: &source, output: &fresh }.make_header();
+        let made = HeaderMaking { front_end, prefix, source: &source, output: &fresh, proven }.make_header();
         let text = match &made {
             Ok(fingerprint) => [self.put_in_place(&fresh)?.as_bytes(), b"\n", &fingerprint.to_text()].concat(),
             Err(reason) => {
@@ -285,6 +332,13 @@ impl StoredHeader {
 /// Reasons that pass: files that were just written, a full disk.
 fn is_of_the_moment(reason: &str) -> bool {
     !super::making::LASTING.iter().any(|lasting| reason.starts_with(lasting))
+}
+
+/// The number of the first front end that differs in the GPU alone; the program is compiled for that one.
+fn first_of_same_options(front_ends: &[FrontEnd], one: &FrontEnd) -> usize {
+    let words = one.words_of_any_gpu();
+    let mut others = front_ends.iter();
+    others.position(|other| other.program == one.program && other.words_of_any_gpu() == words).unwrap_or_default()
 }
 
 /// The name of a front end's header with this prefix.
