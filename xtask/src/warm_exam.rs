@@ -141,10 +141,11 @@ impl WarmExam {
             for (number, source) in sources.iter().enumerate() {
                 let count = if options.everything { SETS.len() } else { SETS_IN_TURN };
                 let source = source.strip_prefix(&self.work).unwrap_or(source).to_owned();
-                cases.extend((0..count).map(|turn| ExamCase {
+                let first = number * count;
+                cases.extend((first..first + count).map(|turn| ExamCase {
                     project,
                     source: source.clone(),
-                    set: SETS[(number * count + turn) % SETS.len()],
+                    set: SETS[turn % SETS.len()],
                 }));
             }
         }
