@@ -226,7 +226,7 @@ impl ExtraLink<'_> {
         relocated: Option<LinkAttempt>,
     ) -> Result<CompanionData, Diagnostic> {
         let mut companion = CompanionData::default();
-        let object = CodeObject::parse(&output.bytes).map_err(|error| error.in_file(output.path))?;
+        let object = output.parse()?;
         let own = object.target_id();
         let Some(ChangedPair { target: processor, .. }) = wanted.iter().find(|pair| pair.source == own.processor)
         else {

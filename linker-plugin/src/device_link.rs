@@ -13,7 +13,7 @@ use crate::message::say;
 use crate::tool::Tool;
 use crate::words::CommandLine;
 use crate::{child, device_code, skipped_link, trace};
-use hotswap_code_object::{CodeObject, is_empty_link};
+use hotswap_code_object::is_empty_link;
 use hotswap_files::reads;
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -117,8 +117,7 @@ fn check_against_plan(
     companion: CompanionData,
 ) -> Result<(), Diagnostic> {
     let output = linked.path;
-    let object = CodeObject::parse(&linked.bytes).map_err(|error| error.in_file(output))?;
-    let target = object.target_id();
+    let target = linked.target_id()?;
     let wanted = wanted_from(plan, &target).map_err(|error| error.in_file(output))?;
     if context.bare_output && !wanted.is_empty() {
         no_place(plan, output, &target, &wanted)?;

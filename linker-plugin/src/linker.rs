@@ -3,9 +3,12 @@
 use crate::child;
 use crate::context::CallContext;
 use crate::words::CommandLine;
+use hotswap_code_object::CodeObject;
 use hotswap_device_link::{LinkInput, link_inputs};
 use hotswap_files::{InputFile, reads};
 use hotswap_report::Diagnostic;
+use hotswap_targets::TargetId;
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -30,18 +33,36 @@ impl Linker<'_> {
 pub(crate) struct LinkOutput<'l> {
     pub(crate) path: &'l Path,
     pub(crate) bytes: InputFile,
+    /// The target of the code object, once it was parsed.
+    target: OnceCell<TargetId>,
 }
 
 impl<'l> LinkOutput<'l> {
     pub(crate) fn open(path: &'l Path) -> Result<Self, Diagnostic> {
-        Ok(Self { path, bytes: hotswap_files::open_input(path)? })
+        Ok(Self { path, bytes: hotswap_files::open_input(path)?, target: OnceCell::new() })
     }
 
     /// Replaces the file in one step.
     pub(crate) fn replace(&mut self, made: &[u8]) -> Result<(), Diagnostic> {
         hotswap_files::replace_like(self.path, made, self.path)?;
         self.bytes = hotswap_files::open_input(self.path)?;
+        self.target = OnceCell::new();
         Ok(())
+    }
+
+    /// The code object in the file.
+    pub(crate) fn parse(&self) -> Result<CodeObject<'_>, Diagnostic> {
+        let object = CodeObject::parse(&self.bytes).map_err(|error| error.in_file(self.path))?;
+        let _ = self.target.set(object.target_id());
+        Ok(object)
+    }
+
+    /// The target of the code object, which is parsed only if it was not since the last change.
+    pub(crate) fn target_id(&self) -> Result<TargetId, Diagnostic> {
+        match self.target.get() {
+            Some(target) => Ok(*target),
+            None => self.parse().map(|object| object.target_id()),
+        }
     }
 }
 

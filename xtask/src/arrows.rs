@@ -29,6 +29,11 @@ pub(crate) const ALLOWED: &[Row] = &[
     // The containers of a file changed and the file written, for the commands and for served trees.
     ("hotswap-file-edit", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                             "hotswap-compat", "hotswap-load-model", "hotswap-pipeline"]),
+    // The forms of what the crates below find, for all commands.
+    ("hotswap-file-reports", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
+                               "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-file-edit",
+                               "hotswap-isa", "hotswap-adapt", "hotswap-device-symbols", "hotswap-program", "hotswap-lint",
+                               "hotswap-load-model"]),
     // Raw profiles, LLVM's tools that read them, and the report of coverage.
     ("hotswap-coverage", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-bundle", "hotswap-profile-drain"]),
     // Wheels, tar archives and Debian packages; their files are changed by a function that the command passes in.
@@ -37,12 +42,14 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-stack", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                         "hotswap-bundle", "hotswap-compat", "hotswap-load-model", "hotswap-pipeline", "hotswap-file-edit",
                         "hotswap-packages"]),
+    // The compilers and libraries of the machine: programs that are asked.
+    ("hotswap-toolchain", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-plan"]),
     // Text and JSON of instructions.
     ("hotswap-disassembly", &["hotswap-report", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-file-edit", "hotswap-isa", "hotswap-disassembly",
-                  "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-load-model", "hotswap-coverage", "hotswap-stack",
-                  "hotswap-packages", "hotswap-profile-drain", "hotswap-confirm"]),
+                  "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-lint", "hotswap-load-model", "hotswap-coverage", "hotswap-stack",
+                  "hotswap-packages", "hotswap-confirm", "hotswap-toolchain", "hotswap-file-reports"]),
     // Runs in the programs of users, and does not depend on the tools.
     ("hotswap-profile-drain", &[]),
     // Runs in the programs of users, and relabels what they load as the tools do.
@@ -66,7 +73,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-check", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
                         "hotswap-emulator"]),
     // Kernels for a GPU that judges the emulator, whose results it has as data: it must not contain it.
-    ("hotswap-confirm", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle", "hotswap-compat",
+    ("hotswap-confirm", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle", "hotswap-compat",
                           "hotswap-pipeline", "hotswap-isa"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-device-symbols", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa",

@@ -8,18 +8,22 @@ use crate::tidy::is_product;
 /// The crates that start programs.
 const DIRECTORIES: &[&str] = &[
     "crates/base/files/",
+    "crates/evidence/confirm/",
     "crates/products/hotswap/",
     "crates/profile/coverage/",
     "crates/stack/stack/",
+    "crates/stack/toolchain/",
     "driver-wrapper/",
     "linker-plugin/",
 ];
 /// The roots of these crates, which have the denial.
 const ROOTS: &[&str] = &[
     "crates/base/files/src/lib.rs",
+    "crates/evidence/confirm/src/lib.rs",
     "crates/products/hotswap/src/main.rs",
     "crates/profile/coverage/src/lib.rs",
     "crates/stack/stack/src/lib.rs",
+    "crates/stack/toolchain/src/lib.rs",
     "driver-wrapper/src/lib.rs",
     "driver-wrapper/src/main.rs",
     "linker-plugin/src/main.rs",

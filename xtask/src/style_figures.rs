@@ -55,7 +55,7 @@ const ROWS: &[FigureRow] = &[
     row("crates/evidence/check", 0, 0, 0),
     row("crates/evidence/confirm", 0, 9, 0),
     row("crates/evidence/lint", 0, 10, 0),
-    row("crates/products/hotswap", 0, 19, 0),
+    row("crates/products/hotswap", 0, 13, 0),
     row("crates/products/libhotswap", 0, 1, 0),
     row("crates/profile/coverage", 2, 7, 4),
     row("crates/profile/profile-drain", 1, 12, 0),

@@ -2,7 +2,7 @@
 //!
 //! Absent on purpose: the options that set it ([`crate::options`]), its canonical text ([`crate::text`]).
 
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Severity, codes};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -19,6 +19,17 @@ pub enum Policy {
     Keep,
     /// The source is compiled for the target; the build fails where that cannot be done.
     Compile,
+}
+
+impl Policy {
+    /// The severity of the reasons for targets that could not be made; `None` where only the record mentions them.
+    pub fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Error | Self::Compile => Some(Severity::Error),
+            Self::Warn => Some(Severity::Warning),
+            Self::Keep => None,
+        }
+    }
 }
 
 /// The policy for a source whose text depends on the name of the GPU.

@@ -18,6 +18,7 @@ pub mod explanations;
 pub mod limit;
 mod plain_text;
 mod record;
+pub mod text;
 
 pub use certificate::{
     Certificate, CertificateError, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate, SpilledRegister,

@@ -32,16 +32,15 @@ const PLAIN_CLASSES: &[Class] = &[
 /// The inline constant -1: the barrier of the whole work-group.
 const ALL_WAVES: u8 = 193;
 
-/// An operand by its name.
+/// An operand of an instruction with its name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamedArg {
     pub(crate) name: Name,
-    pub(crate) arg: OperandArg,
+    pub(crate) value: OperandArg,
 }
 
-/// An operand of an instruction.
-pub(crate) const fn operand(name: Name, arg: OperandArg) -> NamedArg {
-    NamedArg { name, arg }
+pub(crate) const fn arg(name: Name, value: OperandArg) -> NamedArg {
+    NamedArg { name, value }
 }
 
 /// A vector register, or several from this one on.
@@ -197,7 +196,7 @@ impl<'s> Assembler<'s> {
             self.put_plain("s_waitcnt", 0)?;
             if !self.set.find_entries("s_waitcnt_vscnt", &[Class::Sopk]).is_empty() {
                 let null = special(hotswap_isa::reg::Special::Null, 1);
-                let args = [operand(Name::Sdst, null), operand(Name::Simm16, OperandArg::Number(0))];
+                let args = [arg(Name::Sdst, null), arg(Name::Simm16, OperandArg::Number(0))];
                 return self.put_in("s_waitcnt_vscnt", &[Class::Sopk], &args);
             }
             return Ok(());
@@ -214,7 +213,7 @@ impl<'s> Assembler<'s> {
         if !self.set.find_entries("s_barrier", &[Class::Sopp]).is_empty() {
             return self.put_plain("s_barrier", 0);
         }
-        self.put("s_barrier_signal", &[operand(Name::Src0, OperandArg::Inline(ALL_WAVES))])?;
+        self.put("s_barrier_signal", &[arg(Name::Src0, OperandArg::Inline(ALL_WAVES))])?;
         self.put_plain("s_barrier_wait", -1)
     }
 
@@ -222,7 +221,7 @@ impl<'s> Assembler<'s> {
     fn put_plain(&mut self, names: &str, number: i64) -> Result<(), ConfirmError> {
         let entries = self.set.find_entries(names, &[Class::Sopp]);
         let numbered = entries.first().is_some_and(|entry| entry.slot(Name::Simm16).is_some());
-        let args: &[NamedArg] = if numbered { &[operand(Name::Simm16, OperandArg::Number(number))] } else { &[] };
+        let args: &[NamedArg] = if numbered { &[arg(Name::Simm16, OperandArg::Number(number))] } else { &[] };
         let inst = self.encode_first(entries, args).map_err(|error| named_error(error, names))?;
         self.push(&inst);
         Ok(())
@@ -278,6 +277,6 @@ fn named_error(error: ConfirmError, own: &str) -> ConfirmError {
 /// An instruction of exactly this entry.
 pub(crate) fn encode_entry(isa: Isa, entry: TableEntry, args: &[NamedArg]) -> Result<Inst, EncodeError> {
     let class = entry.class().ok_or(EncodeError::UnknownInstruction)?;
-    let args: Vec<_> = args.iter().map(|one| (one.name, one.arg)).collect();
+    let args: Vec<_> = args.iter().map(|arg| (arg.name, arg.value)).collect();
     build_among(isa, (entry.mnemonic(), class), &args, std::iter::once(entry))
 }

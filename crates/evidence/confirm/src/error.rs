@@ -1,6 +1,7 @@
 //! Reasons why a kernel cannot be made, or a table cannot be read.
 
 use hotswap_isa::encode::EncodeError;
+use hotswap_report::{Diagnostic, codes};
 
 /// Why nothing can be run.
 #[derive(Debug, thiserror::Error)]
@@ -31,4 +32,10 @@ pub enum ConfirmError {
     /// A table of expected results is damaged.
     #[error("line {line} of the table of expected results: {reason}")]
     Table { line: usize, reason: String },
+}
+
+impl From<ConfirmError> for Diagnostic {
+    fn from(error: ConfirmError) -> Self {
+        Self::error(codes::NO_INSTRUCTIONS, error.to_string())
+    }
 }

@@ -14,7 +14,7 @@
 //!
 //! Invariant: a kernel writes the results of its own cases only.
 
-use crate::assembler::{Assembler, InstructionSet, NamedArg, encode_entry, operand, sgpr, special, vgpr};
+use crate::assembler::{Assembler, InstructionSet, NamedArg, arg, encode_entry, sgpr, special, vgpr};
 use crate::error::ConfirmError;
 use crate::inputs::CASES;
 use crate::object_writer::{KernelCode, USER_SGPRS_PADDED};
@@ -66,20 +66,16 @@ pub(crate) fn put_prologue(code: &mut Assembler<'_>, is_scalar: bool) -> Result<
     put_arguments(code)?;
     code.put(
         "v_and_b32",
-        &[
-            operand(Name::Vdst, vgpr(0, 1)),
-            operand(Name::Src0, OperandArg::Constant(0x3ff)),
-            operand(Name::Src1, vgpr(0, 1)),
-        ],
+        &[arg(Name::Vdst, vgpr(0, 1)), arg(Name::Src0, OperandArg::Constant(0x3ff)), arg(Name::Src1, vgpr(0, 1))],
     )?;
     if is_scalar {
         // One case for a work-group.
-        code.put("v_mov_b32", &[operand(Name::Vdst, vgpr(1, 1)), operand(Name::Src0, sgpr(30, 1))])?;
+        code.put("v_mov_b32", &[arg(Name::Vdst, vgpr(1, 1)), arg(Name::Src0, sgpr(30, 1))])?;
     } else {
         put_scalar(code, "s_lshl_b32", [31, 30], 5)?;
         code.put(
             "v_or_b32",
-            &[operand(Name::Vdst, vgpr(1, 1)), operand(Name::Src0, sgpr(31, 1)), operand(Name::Src1, vgpr(0, 1))],
+            &[arg(Name::Vdst, vgpr(1, 1)), arg(Name::Src0, sgpr(31, 1)), arg(Name::Src1, vgpr(0, 1))],
         )?;
     }
     put_case_offsets(code)?;
@@ -93,10 +89,10 @@ pub(crate) fn put_prologue(code: &mut Assembler<'_>, is_scalar: bool) -> Result<
 /// Loads the addresses, and the number of the work-group.
 pub(crate) fn put_arguments(code: &mut Assembler<'_>) -> Result<(), ConfirmError> {
     let number = work_group_register(code.set);
-    code.put("s_mov_b32", &[operand(Name::Sdst, sgpr(30, 1)), operand(Name::Src0, number)])?;
-    let places = [operand(Name::Sdst, sgpr(20, 4)), operand(Name::Sbase, sgpr(0, 2))];
+    code.put("s_mov_b32", &[arg(Name::Sdst, sgpr(30, 1)), arg(Name::Src0, number)])?;
+    let places = [arg(Name::Sdst, sgpr(20, 4)), arg(Name::Sbase, sgpr(0, 2))];
     // gfx10 has one encoding for no offset: a register that is none.
-    let offsets = [operand(Name::Offset, OperandArg::Number(0)), operand(Name::Soffset, special(Special::Null, 1))];
+    let offsets = [arg(Name::Offset, OperandArg::Number(0)), arg(Name::Soffset, special(Special::Null, 1))];
     let args = offsets.map(|offset| [places[0], places[1], offset]);
     let names = "s_load_dwordx4|s_load_b128";
     code.put(names, &args[0]).or_else(|_| code.put(names, &args[1]))?;
@@ -128,21 +124,18 @@ pub(crate) fn put_case_loads(code: &mut Assembler<'_>) -> Result<(), ConfirmErro
 
 fn put_load(code: &mut Assembler<'_>, register: u16, offset: i64) -> Result<(), ConfirmError> {
     let args = [
-        operand(Name::Vdst, vgpr(register, 2)),
-        operand(Name::Vaddr, vgpr(1, 1)),
-        operand(Name::Saddr, sgpr(20, 2)),
-        operand(Name::Offset, OperandArg::Number(offset)),
+        arg(Name::Vdst, vgpr(register, 2)),
+        arg(Name::Vaddr, vgpr(1, 1)),
+        arg(Name::Saddr, sgpr(20, 2)),
+        arg(Name::Offset, OperandArg::Number(offset)),
     ];
     code.put("global_load_dwordx2|global_load_b64", &args)
 }
 
 /// `vR = vS << shift`.
 pub(crate) fn put_shift(code: &mut Assembler<'_>, to: u16, shift: u64, from: u16) -> Result<(), ConfirmError> {
-    let args = [
-        operand(Name::Vdst, vgpr(to, 1)),
-        operand(Name::Src0, OperandArg::Constant(shift)),
-        operand(Name::Src1, vgpr(from, 1)),
-    ];
+    let args =
+        [arg(Name::Vdst, vgpr(to, 1)), arg(Name::Src0, OperandArg::Constant(shift)), arg(Name::Src1, vgpr(from, 1))];
     code.put("v_lshlrev_b32", &args)
 }
 
@@ -153,11 +146,8 @@ pub(crate) fn put_scalar(
     [to, from]: [u16; 2],
     constant: u64,
 ) -> Result<(), ConfirmError> {
-    let args = [
-        operand(Name::Sdst, sgpr(to, 1)),
-        operand(Name::Src0, sgpr(from, 1)),
-        operand(Name::Src1, OperandArg::Constant(constant)),
-    ];
+    let args =
+        [arg(Name::Sdst, sgpr(to, 1)), arg(Name::Src0, sgpr(from, 1)), arg(Name::Src1, OperandArg::Constant(constant))];
     code.put(name, &args)
 }
 
@@ -167,7 +157,7 @@ fn put_zero(code: &mut Assembler<'_>, register: u16) -> Result<(), ConfirmError>
 
 /// Moves a source to a vector register: `vR = source`.
 pub(crate) fn put_move(code: &mut Assembler<'_>, register: u16, source: OperandArg) -> Result<(), ConfirmError> {
-    code.put("v_mov_b32", &[operand(Name::Vdst, vgpr(register, 1)), operand(Name::Src0, source)])
+    code.put("v_mov_b32", &[arg(Name::Vdst, vgpr(register, 1)), arg(Name::Src0, source)])
 }
 
 /// Stores `v[8:11]` as the results of the case.
@@ -180,10 +170,10 @@ pub(crate) fn put_epilogue(code: &mut Assembler<'_>) -> Result<(), ConfirmError>
 
 fn put_store(code: &mut Assembler<'_>, register: u16, offset: i64) -> Result<(), ConfirmError> {
     let args = [
-        operand(Name::Vaddr, vgpr(12, 1)),
-        operand(Name::Vdata, vgpr(register, 2)),
-        operand(Name::Saddr, sgpr(22, 2)),
-        operand(Name::Offset, OperandArg::Number(offset)),
+        arg(Name::Vaddr, vgpr(12, 1)),
+        arg(Name::Vdata, vgpr(register, 2)),
+        arg(Name::Saddr, sgpr(22, 2)),
+        arg(Name::Offset, OperandArg::Number(offset)),
     ];
     code.put("global_store_dwordx2|global_store_b64", &args)
 }
@@ -214,16 +204,15 @@ fn put_vector(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -
     let (read, written) = (mask(code.set, 34), mask(code.set, 36));
     let vcc = special(Special::VccLo, code.set.mask_words());
     for to in [read, vcc] {
-        let negative =
-            [operand(Name::Sdst, to), operand(Name::Src0, OperandArg::Constant(0)), operand(Name::Src1, vgpr(6, 1))];
+        let negative = [arg(Name::Sdst, to), arg(Name::Src0, OperandArg::Constant(0)), arg(Name::Src1, vgpr(6, 1))];
         code.put_in("v_cmp_gt_i32", &[Class::Vop3], &negative)?;
     }
     let operands = [
-        operand(Name::Vdst, vgpr(8, 1)),
-        operand(Name::Sdst, written),
-        operand(Name::Src0, vgpr(2, 1)),
-        operand(Name::Src1, vgpr(4, 1)),
-        operand(Name::Src2, vgpr(6, 1)),
+        arg(Name::Vdst, vgpr(8, 1)),
+        arg(Name::Sdst, written),
+        arg(Name::Src0, vgpr(2, 1)),
+        arg(Name::Src1, vgpr(4, 1)),
+        arg(Name::Src2, vgpr(6, 1)),
     ];
     let inst = fit_probe(code.set, probe, entries, &operands)?;
     code.push(&inst);
@@ -237,28 +226,27 @@ fn put_vector(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -
 /// `vR` = whether the mask has the lane.
 fn put_mask_bit(code: &mut Assembler<'_>, register: u16, mask: OperandArg) -> Result<(), ConfirmError> {
     let args = [
-        operand(Name::Vdst, vgpr(register, 1)),
-        operand(Name::Src0, OperandArg::Constant(0)),
-        operand(Name::Src1, OperandArg::Constant(1)),
-        operand(Name::Src2, mask),
+        arg(Name::Vdst, vgpr(register, 1)),
+        arg(Name::Src0, OperandArg::Constant(0)),
+        arg(Name::Src1, OperandArg::Constant(1)),
+        arg(Name::Src2, mask),
     ];
     code.put_in("v_cndmask_b32", &[Class::Vop3], &args)
 }
 
 fn put_scalar_probe(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -> Result<(), ConfirmError> {
     for (to, from) in [(24, 2), (25, 3), (26, 4), (27, 5), (28, 6), (29, 7)] {
-        code.put("v_readfirstlane_b32", &[operand(Name::Vdst, sgpr(to, 1)), operand(Name::Src0, vgpr(from, 1))])?;
+        code.put("v_readfirstlane_b32", &[arg(Name::Vdst, sgpr(to, 1)), arg(Name::Src0, vgpr(from, 1))])?;
     }
-    code.put("s_cmp_lg_u32", &[operand(Name::Src0, sgpr(28, 1)), operand(Name::Src1, OperandArg::Constant(0))])?;
-    let operands =
-        [operand(Name::Sdst, sgpr(28, 1)), operand(Name::Src0, sgpr(24, 1)), operand(Name::Src1, sgpr(26, 1))];
+    code.put("s_cmp_lg_u32", &[arg(Name::Src0, sgpr(28, 1)), arg(Name::Src1, OperandArg::Constant(0))])?;
+    let operands = [arg(Name::Sdst, sgpr(28, 1)), arg(Name::Src0, sgpr(24, 1)), arg(Name::Src1, sgpr(26, 1))];
     let inst = fit_probe(code.set, probe, entries, &operands)?;
     code.push(&inst);
     code.settle()?;
     let flag = [
-        operand(Name::Sdst, sgpr(31, 1)),
-        operand(Name::Src0, OperandArg::Constant(1)),
-        operand(Name::Src1, OperandArg::Constant(0)),
+        arg(Name::Sdst, sgpr(31, 1)),
+        arg(Name::Src0, OperandArg::Constant(1)),
+        arg(Name::Src1, OperandArg::Constant(0)),
     ];
     code.put("s_cselect_b32", &flag)?;
     for (to, from) in [(8, 28), (9, 29), (10, 31)] {
@@ -270,19 +258,19 @@ fn put_scalar_probe(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEnt
 /// The place of a lane in LDS: 16 bytes, so that two lanes never meet.
 fn put_lds(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -> Result<(), ConfirmError> {
     put_shift(code, 13, 4, 0)?;
-    let store = [operand(Name::Addr, vgpr(13, 1)), operand(Name::Data0, vgpr(4, 2))];
+    let store = [arg(Name::Addr, vgpr(13, 1)), arg(Name::Data0, vgpr(4, 2))];
     code.put("ds_write_b64|ds_store_b64", &store)?;
     code.wait_memory()?;
     let operands = [
-        operand(Name::Vdst, vgpr(8, 1)),
-        operand(Name::Addr, vgpr(13, 1)),
-        operand(Name::Data0, vgpr(2, 1)),
-        operand(Name::Data1, vgpr(6, 1)),
+        arg(Name::Vdst, vgpr(8, 1)),
+        arg(Name::Addr, vgpr(13, 1)),
+        arg(Name::Data0, vgpr(2, 1)),
+        arg(Name::Data1, vgpr(6, 1)),
     ];
     let inst = fit_probe(code.set, probe, entries, &operands)?;
     code.push(&inst);
     code.wait_memory()?;
-    code.put("ds_read_b64|ds_load_b64", &[operand(Name::Vdst, vgpr(10, 2)), operand(Name::Addr, vgpr(13, 1))])?;
+    code.put("ds_read_b64|ds_load_b64", &[arg(Name::Vdst, vgpr(10, 2)), arg(Name::Addr, vgpr(13, 1))])?;
     code.wait_memory()?;
     code.settle()
 }
@@ -292,19 +280,19 @@ fn put_atomic(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -
     put_store(code, 4, 0)?;
     code.wait_memory()?;
     let operands = [
-        operand(Name::Vdst, vgpr(10, 1)),
-        operand(Name::Vaddr, vgpr(12, 1)),
-        operand(Name::Vdata, vgpr(2, 1)),
-        operand(Name::Saddr, sgpr(22, 2)),
+        arg(Name::Vdst, vgpr(10, 1)),
+        arg(Name::Vaddr, vgpr(12, 1)),
+        arg(Name::Vdata, vgpr(2, 1)),
+        arg(Name::Saddr, sgpr(22, 2)),
     ];
     let inst = fit_probe(code.set, probe, entries, &operands)?;
     code.push(&inst);
     code.wait_memory()?;
     let load = [
-        operand(Name::Vdst, vgpr(8, 2)),
-        operand(Name::Vaddr, vgpr(12, 1)),
-        operand(Name::Saddr, sgpr(22, 2)),
-        operand(Name::Cpol, OperandArg::Number(uncached_policy(code.set.processor.family))),
+        arg(Name::Vdst, vgpr(8, 2)),
+        arg(Name::Vaddr, vgpr(12, 1)),
+        arg(Name::Saddr, sgpr(22, 2)),
+        arg(Name::Cpol, OperandArg::Number(uncached_policy(code.set.processor.family))),
     ];
     code.put("global_load_dwordx2|global_load_b64", &load)?;
     code.wait_memory()?;
@@ -326,14 +314,10 @@ fn uncached_policy(family: IsaFamily) -> i64 {
 }
 
 fn put_permute(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) -> Result<(), ConfirmError> {
-    let address = [
-        operand(Name::Vdst, vgpr(13, 1)),
-        operand(Name::Src0, OperandArg::Constant(0x7c)),
-        operand(Name::Src1, vgpr(2, 1)),
-    ];
+    let address =
+        [arg(Name::Vdst, vgpr(13, 1)), arg(Name::Src0, OperandArg::Constant(0x7c)), arg(Name::Src1, vgpr(2, 1))];
     code.put("v_and_b32", &address)?;
-    let operands =
-        [operand(Name::Vdst, vgpr(8, 1)), operand(Name::Addr, vgpr(13, 1)), operand(Name::Data0, vgpr(4, 1))];
+    let operands = [arg(Name::Vdst, vgpr(8, 1)), arg(Name::Addr, vgpr(13, 1)), arg(Name::Data0, vgpr(4, 1))];
     let inst = fit_probe(code.set, probe, entries, &operands)?;
     code.push(&inst);
     code.wait_memory()?;
@@ -342,12 +326,12 @@ fn put_permute(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry]) 
 
 fn put_dpp(code: &mut Assembler<'_>, probe: &Probe, entries: &[TableEntry], control: u16) -> Result<(), ConfirmError> {
     let operands = [
-        operand(Name::Vdst, vgpr(8, 1)),
-        operand(Name::Src0, vgpr(2, 1)),
-        operand(Name::DppCtrl, OperandArg::Number(i64::from(control))),
-        operand(Name::RowMask, OperandArg::Number(15)),
-        operand(Name::BankMask, OperandArg::Number(15)),
-        operand(Name::BoundCtrl, OperandArg::Number(0)),
+        arg(Name::Vdst, vgpr(8, 1)),
+        arg(Name::Src0, vgpr(2, 1)),
+        arg(Name::DppCtrl, OperandArg::Number(i64::from(control))),
+        arg(Name::RowMask, OperandArg::Number(15)),
+        arg(Name::BankMask, OperandArg::Number(15)),
+        arg(Name::BoundCtrl, OperandArg::Number(0)),
     ];
     let inst = fit_probe(code.set, probe, entries, &operands)?;
     code.push(&inst);
@@ -372,15 +356,15 @@ fn fit_probe(
 }
 
 fn fit_entry(set: &InstructionSet, entry: TableEntry, operands: &[NamedArg]) -> Result<Inst, EncodeError> {
-    let mut args: Vec<NamedArg> = operands.iter().filter(|one| is_free(entry, one.name)).copied().collect();
+    let mut args: Vec<NamedArg> = operands.iter().filter(|arg| is_free(entry, arg.name)).copied().collect();
     // Each round changes one operand; there are few of them.
     for _ in 0..12 {
         match encode_entry(set.isa, entry, &args) {
             Err(EncodeError::WrongSize { name, wanted, .. }) => resize_operand(&mut args, name, wanted),
             // The mask that an instruction reads.
             Err(EncodeError::NotInClass { name: Name::Src2, .. }) => {
-                args.retain(|one| one.name != Name::Src2);
-                args.push(operand(Name::Src2, mask(set, 34)));
+                args.retain(|arg| arg.name != Name::Src2);
+                args.push(arg(Name::Src2, mask(set, 34)));
             }
             made => return made,
         }
@@ -394,8 +378,8 @@ fn is_free(entry: TableEntry, name: Name) -> bool {
 }
 
 fn resize_operand(args: &mut [NamedArg], wrong: Name, wanted: u8) {
-    for one in args.iter_mut().filter(|one| one.name == wrong) {
-        if let OperandArg::Reg(reg) = &mut one.arg {
+    for arg in args.iter_mut().filter(|arg| arg.name == wrong) {
+        if let OperandArg::Reg(reg) = &mut arg.value {
             reg.count = wanted;
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the results depend neither on the size of waves nor on their order.
 
-use crate::assembler::{Assembler, InstructionSet, operand, sgpr, special, vgpr};
+use crate::assembler::{Assembler, InstructionSet, arg, sgpr, special, vgpr};
 use crate::error::ConfirmError;
 use crate::inputs::CASES;
 use crate::kernels::{
@@ -33,10 +33,7 @@ pub(crate) fn program_kernel(set: &InstructionSet, name: &str) -> Result<KernelC
 
 /// An instruction of the vector registers `[to, first, second]`.
 fn put_three(code: &mut Assembler<'_>, names: &str, [to, first, second]: [u16; 3]) -> Result<(), ConfirmError> {
-    code.put(
-        names,
-        &[operand(Name::Vdst, vgpr(to, 1)), operand(Name::Src0, vgpr(first, 1)), operand(Name::Src1, vgpr(second, 1))],
-    )
+    code.put(names, &[arg(Name::Vdst, vgpr(to, 1)), arg(Name::Src0, vgpr(first, 1)), arg(Name::Src1, vgpr(second, 1))])
 }
 
 /// An instruction of the vector registers `[to, from]` and a constant before the second.
@@ -46,29 +43,22 @@ fn put_constant(
     [to, from]: [u16; 2],
     constant: u64,
 ) -> Result<(), ConfirmError> {
-    let args = [
-        operand(Name::Vdst, vgpr(to, 1)),
-        operand(Name::Src0, OperandArg::Constant(constant)),
-        operand(Name::Src1, vgpr(from, 1)),
-    ];
+    let args =
+        [arg(Name::Vdst, vgpr(to, 1)), arg(Name::Src0, OperandArg::Constant(constant)), arg(Name::Src1, vgpr(from, 1))];
     code.put(names, &args)
 }
 
 /// `s[36:37]` = lanes for which the comparison of a constant and the register holds.
 fn put_compare(code: &mut Assembler<'_>, name: &str, constant: OperandArg, register: u16) -> Result<(), ConfirmError> {
-    let args = [
-        operand(Name::Sdst, mask(code.set, 36)),
-        operand(Name::Src0, constant),
-        operand(Name::Src1, vgpr(register, 1)),
-    ];
+    let args = [arg(Name::Sdst, mask(code.set, 36)), arg(Name::Src0, constant), arg(Name::Src1, vgpr(register, 1))];
     code.put_in(name, &[Class::Vop3], &args)
 }
 
 /// A scalar instruction on masks of lanes, by the name without its size.
 fn put_mask(code: &mut Assembler<'_>, name: &str, sources: &[OperandArg], to: OperandArg) -> Result<(), ConfirmError> {
     let sized = format!("{name}_b{}", 32 * u32::from(code.set.mask_words()));
-    let mut args = vec![operand(Name::Sdst, to)];
-    args.extend([Name::Src0, Name::Src1].into_iter().zip(sources).map(|(name, source)| operand(name, *source)));
+    let mut args = vec![arg(Name::Sdst, to)];
+    args.extend([Name::Src0, Name::Src1].into_iter().zip(sources).map(|(name, source)| arg(name, *source)));
     code.put(&sized, &args)
 }
 
@@ -91,10 +81,10 @@ fn put_collatz(code: &mut Assembler<'_>) -> Result<(), ConfirmError> {
     put_constant(code, "v_add_u32|v_add_nc_u32", [6, 6], 1)?;
     put_compare(code, "v_cmp_eq_u32", OperandArg::Constant(0), 4)?;
     let choice = [
-        operand(Name::Vdst, vgpr(2, 1)),
-        operand(Name::Src0, vgpr(6, 1)),
-        operand(Name::Src1, vgpr(5, 1)),
-        operand(Name::Src2, active),
+        arg(Name::Vdst, vgpr(2, 1)),
+        arg(Name::Src0, vgpr(6, 1)),
+        arg(Name::Src1, vgpr(5, 1)),
+        arg(Name::Src2, active),
     ];
     code.put_in("v_cndmask_b32", &[Class::Vop3], &choice)?;
     put_constant(code, "v_add_u32|v_add_nc_u32", [8, 8], 1)?;
@@ -109,10 +99,7 @@ fn put_large_prologue(code: &mut Assembler<'_>) -> Result<(), ConfirmError> {
     put_arguments(code)?;
     put_constant(code, "v_and_b32", [0, 0], 0x3ff)?;
     put_scalar(code, "s_lshl_b32", [31, 30], 8)?;
-    code.put(
-        "v_or_b32",
-        &[operand(Name::Vdst, vgpr(1, 1)), operand(Name::Src0, sgpr(31, 1)), operand(Name::Src1, vgpr(0, 1))],
-    )?;
+    code.put("v_or_b32", &[arg(Name::Vdst, vgpr(1, 1)), arg(Name::Src0, sgpr(31, 1)), arg(Name::Src1, vgpr(0, 1))])?;
     put_case_offsets(code)?;
     put_case_loads(code)?;
     for register in 8..12 {
@@ -122,14 +109,14 @@ fn put_large_prologue(code: &mut Assembler<'_>) -> Result<(), ConfirmError> {
 }
 
 fn put_lds_store(code: &mut Assembler<'_>, place: u16, value: u16) -> Result<(), ConfirmError> {
-    code.put("ds_write_b32|ds_store_b32", &[operand(Name::Addr, vgpr(place, 1)), operand(Name::Data0, vgpr(value, 1))])
+    code.put("ds_write_b32|ds_store_b32", &[arg(Name::Addr, vgpr(place, 1)), arg(Name::Data0, vgpr(value, 1))])
 }
 
 fn put_lds_load(code: &mut Assembler<'_>, to: u16, place: u16, offset: u32) -> Result<(), ConfirmError> {
     let args = [
-        operand(Name::Vdst, vgpr(to, 1)),
-        operand(Name::Addr, vgpr(place, 1)),
-        operand(Name::Offset, OperandArg::Number(i64::from(offset))),
+        arg(Name::Vdst, vgpr(to, 1)),
+        arg(Name::Addr, vgpr(place, 1)),
+        arg(Name::Offset, OperandArg::Number(i64::from(offset))),
     ];
     code.put("ds_read_b32|ds_load_b32", &args)?;
     code.wait_memory()
@@ -154,10 +141,7 @@ fn put_sum(code: &mut Assembler<'_>) -> Result<(), ConfirmError> {
     let mut half = LARGE_GROUP / 2;
     while half > 0 {
         code.barrier()?;
-        code.put(
-            "s_mov_b32",
-            &[operand(Name::Sdst, sgpr(40, 1)), operand(Name::Src0, OperandArg::Constant(half.into()))],
-        )?;
+        code.put("s_mov_b32", &[arg(Name::Sdst, sgpr(40, 1)), arg(Name::Src0, OperandArg::Constant(half.into()))])?;
         put_compare(code, "v_cmp_gt_u32", sgpr(40, 1), 0)?;
         put_mask(code, "s_and_saveexec", &[active], saved)?;
         put_lds_load(code, 14, 13, 4 * half)?;
@@ -180,8 +164,7 @@ fn put_histogram(code: &mut Assembler<'_>) -> Result<(), ConfirmError> {
     put_constant(code, "v_and_b32", [2, 2], 0x3ff)?;
     put_shift(code, 13, 4, 2)?;
     put_move(code, 14, OperandArg::Constant(1))?;
-    let args =
-        [operand(Name::Vaddr, vgpr(13, 1)), operand(Name::Vdata, vgpr(14, 1)), operand(Name::Saddr, sgpr(22, 2))];
+    let args = [arg(Name::Vaddr, vgpr(13, 1)), arg(Name::Vdata, vgpr(14, 1)), arg(Name::Saddr, sgpr(22, 2))];
     let entries = code.set.find_entries("global_atomic_add|global_atomic_add_u32", &[Class::Flat]);
     let entries = entries.into_iter().filter(|entry| !entry.is(Flag::AtomicRet));
     code.put_first(entries, &args)

@@ -237,7 +237,7 @@ impl CliCommand {
             Self::AskComgr { library } => {
                 Ok(CommandOutcome { text: comgr::ask_loaded_comgr(library.as_deref()), ..CommandOutcome::default() })
             }
-            Self::AskHip { directory } => confirm::card::ask_hip(directory.as_deref()).map(CommandOutcome::from),
+            Self::AskHip { directory } => hotswap_confirm::ask_hip(directory.as_deref()).map(CommandOutcome::from),
             Self::Toolchain(arguments) => toolchain::run(&arguments),
             Self::Explain { name } => tables::explain(name.as_deref()),
             Self::Targets(arguments) => tables::targets(&arguments),

@@ -13,7 +13,7 @@ mod outcome;
 mod stream_input;
 mod work {
     pub(crate) mod inventory;
-    pub(crate) mod text;
+    pub(crate) use hotswap_report::text;
 }
 
 use clap::Parser;

@@ -38,8 +38,8 @@ use std::panic::{self, UnwindSafe};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use work::text;
 use work::unknown_variables::take_unknown_variables;
-use work::{grouped, text};
 
 fn main() -> ExitCode {
     hotswap_files::end_on_truncated_input("hotswap");
@@ -144,7 +144,7 @@ fn finish(mut outcome: CommandOutcome) -> ExitCode {
     }
     let mut errors = io::stderr().lock();
     let _ = errors.write_all(with_stream_names(report, placeholder.as_deref()).as_bytes());
-    for line in grouped::lines(&outcome.problems) {
+    for line in hotswap_file_reports::grouped::grouped_lines(&outcome.problems) {
         // Names out of files may contain line ends. If standard error cannot be written, the exit code remains.
         let _ = writeln!(errors, "hotswap: {}", text::plain(&with_stream_names(line, placeholder.as_deref())));
     }

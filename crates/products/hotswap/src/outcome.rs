@@ -1,6 +1,5 @@
 //! The outcome of a command.
 
-use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
 use std::path::Path;
 
@@ -40,14 +39,5 @@ impl CommandOutcome {
             self.problems.push(note.in_file(file));
         }
         self
-    }
-}
-
-/// The severity that the policy assigns to targets that could not be made.
-pub(crate) fn severity(policy: Policy) -> Option<Severity> {
-    match policy {
-        Policy::Error | Policy::Compile => Some(Severity::Error),
-        Policy::Warn => Some(Severity::Warning),
-        Policy::Keep => None,
     }
 }

@@ -62,7 +62,12 @@ mod tests {
 
     fn decision(vectors: &[(&str, bool)]) -> Decision {
         let vectors = vectors.iter().map(|(conditions, result)| vector(conditions, *result)).collect();
-        Decision { extent: (1, 1, 1, 9), file: 0, conditions: 3, vectors }
+        Decision {
+            extent: SourceExtent { first_line: 1, first_column: 1, last_line: 1, last_column: 9 },
+            file: 0,
+            conditions: 3,
+            vectors,
+        }
     }
 
     /// `a && (b || c)`: one target alone shows nothing, both together show `a`.

@@ -85,9 +85,12 @@ pub(crate) struct ExportedFile {
     pub(crate) summary: ExportSummary,
 }
 
+/// A segment as llvm-cov writes it: line, column, count, whether it has a count, whether a region begins, whether it is a gap.
+type SegmentArray = (u32, u32, u64, bool, bool, bool);
+
 /// A position from which on a count holds.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(from = "(u32, u32, u64, bool, bool, bool)")]
+#[serde(from = "SegmentArray")]
 pub(crate) struct CountSegment {
     pub(crate) line: u32,
     pub(crate) count: u64,
@@ -96,8 +99,9 @@ pub(crate) struct CountSegment {
     pub(crate) is_gap: bool,
 }
 
-impl From<(u32, u32, u64, bool, bool, bool)> for CountSegment {
-    fn from((line, _, count, has_count, is_region_entry, is_gap): (u32, u32, u64, bool, bool, bool)) -> Self {
+impl From<SegmentArray> for CountSegment {
+    fn from(array: SegmentArray) -> Self {
+        let (line, _column, count, has_count, is_region_entry, is_gap) = array;
         Self { line, count, has_count, is_region_entry, is_gap }
     }
 }
@@ -135,12 +139,21 @@ pub(crate) struct ExportedFunction {
     pub(crate) decisions: Vec<Decision>,
 }
 
-/// First and last line and column.
-pub(crate) type SourceExtent = (u32, u32, u32, u32);
+/// A stretch of a source file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SourceExtent {
+    pub(crate) first_line: u32,
+    pub(crate) first_column: u32,
+    pub(crate) last_line: u32,
+    pub(crate) last_column: u32,
+}
+
+/// A region as llvm-cov writes it: extent, count, number of the file, number of the expanded file, kind.
+type RegionArray = (u32, u32, u32, u32, u64, usize, usize, u32);
 
 /// Part of a function with a count of its own.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(from = "(u32, u32, u32, u32, u64, usize, usize, u32)")]
+#[serde(from = "RegionArray")]
 pub(crate) struct Region {
     pub(crate) extent: SourceExtent,
     pub(crate) count: u64,
@@ -155,32 +168,36 @@ impl Region {
     }
 }
 
-impl From<(u32, u32, u32, u32, u64, usize, usize, u32)> for Region {
-    fn from(all: (u32, u32, u32, u32, u64, usize, usize, u32)) -> Self {
-        let (first, column, last, end, count, file, _, kind) = all;
-        Self { extent: (first, column, last, end), count, file, kind }
+impl From<RegionArray> for Region {
+    fn from(array: RegionArray) -> Self {
+        let (first_line, first_column, last_line, last_column, count, file, _expanded_file, kind) = array;
+        Self { extent: SourceExtent { first_line, first_column, last_line, last_column }, count, file, kind }
     }
 }
 
+/// A branch as llvm-cov writes it: extent, both counts, number of the file, number of the expanded file, kind.
+type BranchArray = (u32, u32, u32, u32, u64, u64, usize, usize, u32);
+
 /// A condition with the counts of both outcomes.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(from = "(u32, u32, u32, u32, u64, u64, usize, usize, u32)")]
+#[serde(from = "BranchArray")]
 pub(crate) struct BranchCounts {
     pub(crate) extent: SourceExtent,
     pub(crate) counts: [u64; 2],
     pub(crate) file: usize,
 }
 
-impl From<(u32, u32, u32, u32, u64, u64, usize, usize, u32)> for BranchCounts {
-    fn from(all: (u32, u32, u32, u32, u64, u64, usize, usize, u32)) -> Self {
-        let (first, column, last, end, taken, not_taken, file, _, _) = all;
-        Self { extent: (first, column, last, end), counts: [taken, not_taken], file }
+impl From<BranchArray> for BranchCounts {
+    fn from(array: BranchArray) -> Self {
+        let (first_line, first_column, last_line, last_column, taken, not_taken, file, _expanded_file, _kind) = array;
+        let extent = SourceExtent { first_line, first_column, last_line, last_column };
+        Self { extent, counts: [taken, not_taken], file }
     }
 }
 
 /// A decision of MC/DC: an expression of several conditions.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(from = "DecisionRecord")]
+#[serde(from = "DecisionArray")]
 pub(crate) struct Decision {
     pub(crate) extent: SourceExtent,
     pub(crate) file: usize,
@@ -198,8 +215,9 @@ pub(crate) struct TestVector {
     pub(crate) result: bool,
 }
 
-/// Position, the numbers of both results, two file numbers, the kind, covered conditions, test vectors.
-type DecisionRecord = (u32, u32, u32, u32, u64, u64, usize, usize, u32, Vec<bool>, Vec<ExportedVector>);
+/// A decision as llvm-cov writes it: extent, both counts, number of the file, number of the expanded file, kind, covered
+/// conditions, test vectors.
+type DecisionArray = (u32, u32, u32, u32, u64, u64, usize, usize, u32, Vec<bool>, Vec<ExportedVector>);
 
 #[derive(Deserialize)]
 struct ExportedVector {
@@ -208,11 +226,13 @@ struct ExportedVector {
     vector: TestVector,
 }
 
-impl From<DecisionRecord> for Decision {
-    fn from(all: DecisionRecord) -> Self {
-        let (first, column, last, end, _, _, file, _, _, covered, vectors) = all;
+impl From<DecisionArray> for Decision {
+    fn from(array: DecisionArray) -> Self {
+        let (first_line, first_column, last_line, last_column, _true_count, _false_count, ..) = array;
+        let (.., file, _expanded_file, _kind, covered, vectors) = array;
+        let extent = SourceExtent { first_line, first_column, last_line, last_column };
         let executed = vectors.into_iter().filter(|vector| vector.executed).map(|vector| vector.vector).collect();
-        Self { extent: (first, column, last, end), file, conditions: covered.len(), vectors: executed }
+        Self { extent, file, conditions: covered.len(), vectors: executed }
     }
 }
 

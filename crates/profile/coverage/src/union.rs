@@ -265,7 +265,7 @@ fn join(function: &ExportedFunction, numbers: &BTreeMap<&str, usize>, files: &mu
     }
     if let (Some(start), Some(file)) = (function.regions.first(), joint_file_number(0, numbers, function)) {
         let functions = &mut files[file].positions(target).functions;
-        *functions.entry((start.extent.0, start.extent.1)).or_default() |= function.count > 0;
+        *functions.entry((start.extent.first_line, start.extent.first_column)).or_default() |= function.count > 0;
     }
 }
 
@@ -301,7 +301,7 @@ impl JointFile {
             }
         }
         for (extent, counts) in self.union.positions.branches {
-            file.branches.entry(extent.0).or_default().push(counts);
+            file.branches.entry(extent.first_line).or_default().push(counts);
         }
         file
     }
@@ -352,7 +352,7 @@ fn functions(exports: &[TargetExport], targets: &[String], numbers: &BTreeMap<&s
         let target = place_of_target(targets, export);
         for function in &export.functions {
             let Some(file) = function.filenames.first().and_then(|name| numbers.get(name.as_str())) else { continue };
-            let line = function.regions.first().map_or(0, |region| region.extent.0);
+            let line = function.regions.first().map_or(0, |region| region.extent.first_line);
             let key = FunctionKey { file: *file, line, name: plain_name(&function.name) };
             let joint = joined
                 .entry(key)

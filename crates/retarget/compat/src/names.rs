@@ -17,10 +17,12 @@
 //! family; code that is compiled at run time.
 
 mod device;
+mod diagnostic;
 mod host;
 mod judge;
 mod table;
 
 pub use device::Dispatch;
+pub use diagnostic::names_diagnostic;
 pub use host::HostPart;
 pub use judge::{Disagreement, find_disagreements};

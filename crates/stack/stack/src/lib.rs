@@ -45,6 +45,7 @@ mod single_output;
 mod source;
 mod stock;
 mod tensile;
+pub mod tree_report;
 pub mod trial;
 pub mod undo;
 pub mod use_check;

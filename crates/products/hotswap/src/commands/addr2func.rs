@@ -7,7 +7,7 @@ use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
 use crate::work::code_objects::code_objects;
-use crate::work::tables::{TabledObject, tables};
+use crate::work::tables::{FoundTables, TabledObject, tables};
 use crate::work::text;
 use clap::Args;
 use hotswap_code_object::{SourceFrame, source_frames};
@@ -46,7 +46,7 @@ struct FoundFrames {
 }
 
 pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<CommandOutcome, Diagnostic> {
-    let (objects, mut problems) = tables(&arguments.file, arguments.target.as_deref())?;
+    let FoundTables { objects, mut problems } = tables(&arguments.file, arguments.target.as_deref())?;
     let inlined = if arguments.inlines { read_frames(arguments)? } else { Vec::new() };
     let style = NameStyle { demangle: arguments.demangle };
     let (mut lines, mut told) = (String::new(), Vec::new());

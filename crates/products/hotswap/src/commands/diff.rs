@@ -9,7 +9,7 @@
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
-use crate::work::tables::{KernelBytes, TabledObject, kernel_bytes, shown, tables};
+use crate::work::tables::{FoundTables, KernelBytes, TabledObject, kernel_bytes, shown, tables};
 use crate::work::text;
 use clap::Args;
 use hotswap_device_symbols::Resources;
@@ -47,8 +47,8 @@ type Kernels = BTreeMap<String, DiffKernel>;
 
 pub(crate) fn run(arguments: &DiffArguments) -> Result<CommandOutcome, Diagnostic> {
     let target = arguments.target.as_deref();
-    let (old, mut problems) = tables(&arguments.old, target)?;
-    let (new, more) = tables(&arguments.new, target)?;
+    let FoundTables { objects: old, mut problems } = tables(&arguments.old, target)?;
+    let FoundTables { objects: new, problems: more } = tables(&arguments.new, target)?;
     problems.extend(more);
     let (old, new) = (kernels(&old), kernels(&new));
     let targets: BTreeSet<&String> = old.keys().chain(new.keys()).collect();

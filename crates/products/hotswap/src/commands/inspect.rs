@@ -2,17 +2,16 @@
 //!
 //! Absent on purpose: the checks, which `hotswap verify` needs as well ([`crate::work::provenance`]).
 
-mod statements;
-
 use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
-use crate::work::inventory::InventoryDepth;
-use crate::work::provenance::{self, FileReport};
+use crate::work::inventory::{InventoryDepth, LookProgress};
 use crate::work::text;
 use clap::{Args, ValueEnum};
+use hotswap_families::manifest::RECORD_SECTIONS;
+use hotswap_file_reports::provenance::{FileReport, inspect_contents};
+use hotswap_file_reports::statements::{self, NamedReport};
 use hotswap_report::Diagnostic;
 use serde_json::json;
-use statements::NamedReport;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -54,7 +53,10 @@ pub(crate) fn run(arguments: &InspectArguments) -> Result<CommandOutcome, Diagno
     let mut files = Vec::new();
     for file in &arguments.files {
         let report = hotswap_files::open_or_stdin(file).map(|bytes| {
-            let report = provenance::inspect(file, &bytes, arguments.depth(), &mut outcome.problems);
+            let contents = hotswap_bundle::open_with(&bytes, RECORD_SECTIONS);
+            let progress = LookProgress::of_contents(&contents);
+            let report = inspect_contents(file, &contents, arguments.depth(), &|bytes| progress.advance(bytes));
+            outcome.problems.extend(report.problems.iter().cloned());
             InspectedFile { report, sha256: hotswap_stack::hash::sha256_of(&bytes) }
         });
         match report {
@@ -64,10 +66,10 @@ pub(crate) fn run(arguments: &InspectArguments) -> Result<CommandOutcome, Diagno
     }
     outcome.text = match arguments.format {
         InspectFormat::Json => {
-            let files: Vec<_> = files.iter().map(|file| file.report.json()).collect();
+            let files: Vec<_> = files.iter().map(|file| file.report.to_json()).collect();
             text::json(&json!({ "schema": 1, "files": files }))
         }
-        InspectFormat::Text => files.iter().map(|file| file.report.text()).collect(),
+        InspectFormat::Text => files.iter().map(|file| file.report.to_text()).collect(),
         InspectFormat::Spdx => text::json(&statements::spdx(&named_reports(&files))),
         InspectFormat::Intoto => statements::intoto(&named_reports(&files)),
     };
@@ -80,5 +82,5 @@ struct InspectedFile {
 }
 
 fn named_reports(files: &[InspectedFile]) -> Vec<NamedReport<'_>> {
-    files.iter().map(|file| NamedReport { json: file.report.json(), sha256: &file.sha256 }).collect()
+    files.iter().map(|file| NamedReport { json: file.report.to_json(), sha256: &file.sha256 }).collect()
 }

@@ -8,12 +8,10 @@
 //! `error` nothing is written then. The output is the same whatever the number of threads.
 
 pub(crate) mod actions;
-mod by_name;
 mod package;
-mod report;
 
 use crate::args::{InPlaceOption, OutputFormat, OutputOptions, PlanSettings};
-use crate::outcome::{CommandOutcome, severity};
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
 use crate::work::kept_gpus::KeptGpus;
@@ -23,17 +21,17 @@ use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, ContainerForm, FileRope, FoundContainer, is_kernel_archive};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::RoutePermissions;
-use hotswap_compat::names::{Disagreement, HostPart};
+use hotswap_compat::names::{Disagreement, HostPart, names_diagnostic};
 use hotswap_file_edit::{
     ContainerResult, FileJob, HandledFile, MAPPED, PACKED, host_part, new_file, thread_count, unsuited,
 };
+use hotswap_file_reports::retarget_report::{ResultRow, RetargetReport};
 use hotswap_files::{InputFile, WriteOptions};
 use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_pipeline::{RetargetRequest, TargetOutcome, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::{PROCESSORS, Processor, TargetId};
-use report::{ResultRow, RetargetReport};
 use std::iter;
 use std::path::{Path, PathBuf};
 
@@ -298,8 +296,8 @@ impl RetargetArguments {
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
         let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work, paths, &request.drop)?) };
         let report = match self.format.format {
-            OutputFormat::Json => FileReport::Json(report.json(paths.name, bytes.len(), size)),
-            OutputFormat::Text => FileReport::Text(report.table(paths.name, bytes.len(), size), report.rows()),
+            OutputFormat::Json => FileReport::Json(report.to_json(paths.name, bytes.len(), size)),
+            OutputFormat::Text => FileReport::Text(report.to_text(paths.name, bytes.len(), size), report.rows()),
         };
         Ok(RetargetedFile { report, problems, is_changed })
     }
@@ -327,9 +325,9 @@ impl RetargetArguments {
         if work.done.iter().all(|handled| !handled.said.has_code) {
             return Err(unsuited::no_code_error(work.done.len()).in_file(&self.file));
         }
-        if let Some(severity) = severity(plan.policy) {
+        if let Some(severity) = plan.policy.severity() {
             let names: Vec<Vec<Disagreement>> = work.done.iter().map(|handled| handled.said.names.clone()).collect();
-            outcome.problems.extend(by_name::diagnostic(&names, names.len(), severity, &self.file));
+            outcome.problems.extend(names_diagnostic(&names, names.len(), severity, &self.file));
         }
         let mut problems = outcome.problems.iter().chain(work.done.iter().flat_map(|handled| &handled.said.problems));
         let stops = problems.any(|problem| problem.severity == Severity::Error);
@@ -505,7 +503,7 @@ fn not_followed(found: &FoundContainer<'_>, plan: &Plan, file: &[u8]) -> Result<
     let place = found.place.to_string();
     // One line for the container: the reason is the same for all targets.
     let reason =
-        outcomes.iter().flat_map(|outcome| outcome.result.reasons()).next().cloned().zip(severity(plan.policy));
+        outcomes.iter().flat_map(|outcome| outcome.result.reasons()).next().cloned().zip(plan.policy.severity());
     let problems = reason.map(|(reason, severity)| Diagnostic { severity, ..reason }.in_entry(place));
     let text = if has_code { "unchanged: no target can be added\n" } else { "unchanged: no device code\n" };
     Ok(ContainerOutcome {

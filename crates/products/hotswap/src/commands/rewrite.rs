@@ -9,11 +9,8 @@
 //!
 //! Absent on purpose: which instructions change, and how (`hotswap-families`, `hotswap-adapt`).
 
-mod report;
-mod repro;
-
 use crate::args::{InPlaceOption, OutputFormat};
-use crate::outcome::{CommandOutcome, severity};
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
 use crate::work::terminal_progress::TerminalProgress;
@@ -27,12 +24,13 @@ use hotswap_device_symbols::note;
 use hotswap_file_edit::{
     ContainerResult, FileJob, HandledFile, MAPPED, WrittenFile, host_part, new_file, thread_count, unsuited,
 };
+use hotswap_file_reports::repro::ReproDirectory;
+use hotswap_file_reports::rewrite_report::{ObjectReport, RewriteReport};
 use hotswap_files::{InputFile, WriteOptions};
 use hotswap_pipeline::{RetargetRequest, TargetOutcome};
 use hotswap_plan::Policy;
-use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_report::{Diagnostic, Severity, codes, text};
 use hotswap_targets::TargetId;
-use report::{ObjectReport, RewriteReport};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -72,7 +70,7 @@ pub(crate) fn run(arguments: &RewriteArguments) -> Result<CommandOutcome, Diagno
         return Err(Diagnostic::error(codes::USAGE, what));
     }
     let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-    let repro = arguments.save_repro.as_deref().map(repro::Directory::new).transpose()?;
+    let repro = arguments.save_repro.as_deref().map(ReproDirectory::new).transpose()?;
     let other_names =
         new_file::warn_of_other_names(&arguments.file, &arguments.output, arguments.in_place.placement())?;
     let input = hotswap_files::open_to_change(&arguments.file, &arguments.output)?;
@@ -80,14 +78,26 @@ pub(crate) fn run(arguments: &RewriteArguments) -> Result<CommandOutcome, Diagno
     let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }
         .map_err(|error| error.in_file(&arguments.file))?;
     if let Some(repro) = repro {
-        repro.save(arguments, &input, &report)?;
+        repro.save(&arguments.repeated_command(), &input, &report)?;
     }
     let mut problems = report.problems();
     problems.extend(other_names.filter(|_| written.is_none_or(|written| written.is_changed)));
-    let text = report.show(arguments.report, written.map(|written| written.size));
+    let size = written.map(|written| written.size);
+    let text = match arguments.report {
+        OutputFormat::Text => report.to_text(size),
+        OutputFormat::Json => text::json(&report.to_json(size)),
+    };
     let outcome = CommandOutcome { text, problems, ..CommandOutcome::default() };
     let is_unchanged = written.is_some_and(|written| !written.is_changed);
     Ok(if is_unchanged { outcome.note_unchanged(&arguments.file, "no code in it was rewritten") } else { outcome })
+}
+
+impl RewriteArguments {
+    /// The command that does the same with the files of `--save-repro`.
+    fn repeated_command(&self) -> String {
+        let keep = if self.keep_machine { " --keep-machine" } else { "" };
+        format!("hotswap rewrite input -o output --to {}{keep}", self.to)
+    }
 }
 
 struct RewriteRequest<'t> {
@@ -107,12 +117,12 @@ impl<'t> RewriteRequest<'t> {
             target: self.arguments.to.clone(),
             old: self.input.len() as u64,
             objects,
-            severity: severity(self.policy),
+            severity: self.policy.severity(),
         }
     }
 
     fn stops(&self, objects: &[ObjectReport]) -> bool {
-        severity(self.policy) == Some(Severity::Error) && objects.iter().any(|object| !object.refused.is_empty())
+        self.policy.severity() == Some(Severity::Error) && objects.iter().any(|object| !object.refused.is_empty())
     }
 
     /// Rewrites a file that is one code object.
@@ -131,7 +141,8 @@ impl<'t> RewriteRequest<'t> {
                 let prepared = object
                     .map_err(single_diagnostic_list)
                     .and_then(|object| hotswap_adapt::prepare_object(object, &order));
-                ObjectReport::new(source, prepared)
+                let said = ObjectReport::new(source, &prepared);
+                (prepared.ok(), said)
             }
         };
         let objects = vec![said];

@@ -6,7 +6,7 @@
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
-use crate::work::tables::{KernelBytes, TabledObject, kernel_bytes, tables, title};
+use crate::work::tables::{FoundTables, KernelBytes, TabledObject, kernel_bytes, tables, title};
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_report::Diagnostic;
@@ -51,7 +51,7 @@ struct SizeRow<'t> {
 }
 
 pub(crate) fn run(arguments: &SizeArguments) -> Result<CommandOutcome, Diagnostic> {
-    let (objects, problems) = tables(&arguments.file, arguments.target.as_deref())?;
+    let FoundTables { objects, problems } = tables(&arguments.file, arguments.target.as_deref())?;
     let text = match arguments.output.format {
         OutputFormat::Text => {
             let texts: Vec<String> = objects.iter().map(|object| shown(arguments, object)).collect();

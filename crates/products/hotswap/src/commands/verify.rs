@@ -2,29 +2,29 @@
 //!
 //! Each container is read and unpacked once: its record, hashes and targets, the layout of a bundle (entry IDs, duplicate, empty
 //! and overlapping entries, alignment, the length of the entry table), its kernels. It also checks whether the plans
-//! that manifests name were carried out ([`crate::work::kept_plans`]), whether required GPUs are served ([`require`]), and the way
+//! that manifests name were carried out ([`hotswap_file_reports::kept_plans`]), whether required GPUs are served ([`RequiredGpus`]), and the way
 //! that HIP takes in a linked program: wrappers, their pointers, the containers and kernels that they lead to
 //! (`hotswap-load-model`).
 
 mod against;
-mod require;
 
 use crate::args::{Files, OutputFormat};
 use crate::outcome::CommandOutcome;
 use crate::work::inventory::LookProgress;
-use crate::work::kept_plans::PlanEvidence;
-use crate::work::{provenance, text};
+use crate::work::text;
 use clap::Args;
 use hotswap_bundle::{FoundContainer, FoundContents, open_with};
 use hotswap_families::manifest::RECORD_SECTIONS;
 use hotswap_file_edit::container_groups::GroupReading;
 use hotswap_file_edit::{memory_budget, thread_count};
+use hotswap_file_reports::kept_plans::PlanEvidence;
+use hotswap_file_reports::provenance::read_manifests;
+use hotswap_file_reports::required_gpus::{RequiredGpus, RequiredReport};
 use hotswap_files::{InputFile, MemoryLender};
 use hotswap_load_model::acceptance::{self, ContainerJudgement};
 use hotswap_load_model::{LoadFailure, LoadableContainer, Registration};
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, Severity, codes};
-use require::{RequiredGpus, RequiredReport};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -289,7 +289,7 @@ fn unread_container(error: Diagnostic, container: &FoundContainer<'_>) -> Contai
 /// The plans of manifests that were not carried out. Code that was not read is not missing.
 fn broken_plans(contents: &FoundContents<'_>, judged: &[ContainerJudgement]) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    let manifests = provenance::manifests(contents, &mut problems);
+    let manifests = read_manifests(contents, &mut problems);
     let is_whole = judged.iter().all(|container| container.loadable.is_some())
         && contents.problems.iter().all(|problem| problem.severity != Severity::Error);
     if is_whole {

@@ -1,10 +1,9 @@
 //! The input of all reading commands, their JSON, and the progress of a long look.
 
-mod json;
 mod look_progress;
 
 pub(crate) use hotswap_bundle::inventory::{ImageRow, InventoryContainer, InventoryDepth, hash_problem, visit};
-pub(crate) use json::container_json;
+pub(crate) use hotswap_file_reports::container_json::{UNREAD, container_json};
 pub(crate) use look_progress::LookProgress;
 
 use hotswap_bundle::FoundContents;
@@ -17,10 +16,6 @@ pub(crate) fn visit_to<'a>(
     depth: InventoryDepth,
     visit: impl FnMut(InventoryContainer<'a>),
 ) -> Vec<Diagnostic> {
-    let progress = LookProgress::new(contents.found.iter().map(|found| found.bytes.len() as u64).sum());
+    let progress = LookProgress::of_contents(contents);
     hotswap_bundle::inventory::visit_to(contents, depth, &|bytes| progress.advance(bytes), visit)
 }
-
-/// The note that explains missing facts.
-pub(crate) const UNREAD: &str =
-    "Of large compressed containers the entry table alone was read; --kernels decompresses them.\n";

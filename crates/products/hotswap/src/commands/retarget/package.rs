@@ -6,14 +6,14 @@
 //! Invariants: under the policy `error` nothing is written where a target cannot be made in one of the files. The new package gives
 //! every GPU that is not dropped what it got from the old one, data files of libraries included.
 
-use super::report::{ResultRow, add, table};
 use super::{FileReport, RetargetArguments, RetargetPaths};
 use crate::args::OutputFormat;
-use crate::outcome::{CommandOutcome, severity};
+use crate::outcome::CommandOutcome;
 use crate::work::package_tree::{FileSet, PackageTree};
 use crate::work::{packages, text};
 use hotswap_code_object::is_code_object;
 use hotswap_file_edit::new_file;
+use hotswap_file_reports::retarget_report::{ResultRow, add_row, rows_text};
 use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_packages::{MemberChange, PackageChanges, PackageFormat, PackageMember};
 use hotswap_pipeline::RetargetRequest;
@@ -118,7 +118,7 @@ impl RetargetArguments {
         let name = packages::label(&self.file, member.name);
         let is_alone = is_code_object(&hotswap_files::open_input(member.content)?);
         if is_alone && !self.keep_source {
-            report.problems.extend(severity(request.policy).map(|severity| alone(severity).in_file(name)));
+            report.problems.extend(request.policy.severity().map(|severity| alone(severity).in_file(name)));
             return Ok(MemberChange::Unchanged);
         }
         let output = scratch.join(format!("made{}", report.changed));
@@ -131,7 +131,7 @@ impl RetargetArguments {
         report.problems.extend(one.problems);
         match one.report {
             FileReport::Json(value) => report.json.push(value),
-            FileReport::Text(_, rows) => rows.into_iter().for_each(|row| add(&mut report.rows, row)),
+            FileReport::Text(_, rows) => rows.into_iter().for_each(|row| add_row(&mut report.rows, row)),
         }
         if !one.is_changed {
             report.unchanged += 1;
@@ -143,7 +143,7 @@ impl RetargetArguments {
 
     /// Files for the targets that the host library would look for, and does not find.
     fn ask_names(&self, request: &RetargetRequest, report: &mut PackageReport) {
-        let Some(severity) = severity(request.policy) else { return };
+        let Some(severity) = request.policy.severity() else { return };
         for target in request.targets.iter().filter(|target| !report.data.contains_key(target.name)) {
             let Some(file) = report
                 .data
@@ -172,7 +172,7 @@ impl RetargetArguments {
         let file = text::plain(&self.file.display().to_string());
         let end = size.map_or("nothing was written".to_owned(), |size| format!("{before} to {size} bytes"));
         let counts = format!("{file}: {changed} files changed, {unchanged} with nothing to add; {end}\n");
-        Ok(CommandOutcome { text: table(&rows) + &counts, problems, ..CommandOutcome::default() })
+        Ok(CommandOutcome { text: rows_text(&rows) + &counts, problems, ..CommandOutcome::default() })
     }
 }
 

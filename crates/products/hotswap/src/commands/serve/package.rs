@@ -21,6 +21,7 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::manifest::TreeManifest;
 use hotswap_stack::package_names::PackageNames;
 use hotswap_stack::plan::ServeRun;
+use hotswap_stack::tree_report::library_json;
 use hotswap_stack::{NameMode, OutputMaker, ServeRequest, Served, TreePlan, hash};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -171,7 +172,7 @@ impl ServeArguments {
                 "schema": 1, "package": package.file, "output": written.map(|(output, _)| output),
                 "changed": written.map_or(0, |(_, [changed, _])| changed), "added": written.map_or(0, |(_, [_, added])| added),
                 "HOTSWAP_NAMES": served.environment.names,
-                "libraries": served.libraries.iter().map(report::library_json).collect::<Vec<_>>(),
+                "libraries": served.libraries.iter().map(library_json).collect::<Vec<_>>(),
                 "problems": outcome.problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
             }));
         }

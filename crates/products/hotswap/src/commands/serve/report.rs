@@ -3,17 +3,16 @@
 use crate::args::OutputFormat;
 use crate::outcome::CommandOutcome;
 use crate::work::text;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::Diagnostic;
 use hotswap_stack::check::TreeCheck;
 use hotswap_stack::environment::ENVIRONMENT;
-use hotswap_stack::undo::Undone;
-use hotswap_stack::{
-    LibraryPlan, NameMode, OtherSource, OutputContent, ServeRequest, Served, ServedLibrary, TreePlan, WantedTarget,
+use hotswap_stack::tree_report::{
+    library_json, library_table, nothing_served, planned_json, planned_row, served_row, source_lines,
 };
-use serde_json::{Value, json};
+use hotswap_stack::undo::Undone;
+use hotswap_stack::{ServeRequest, Served, ServedLibrary, TreePlan};
+use serde_json::json;
 use std::path::Path;
-
-const HEADINGS: [&str; 5] = ["LIBRARY", "FILES", "MADE", "COPIED", "RESULT"];
 
 /// The table of libraries, and the problems.
 pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Served, place: &Path) -> CommandOutcome {
@@ -22,10 +21,10 @@ pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Se
     problems.extend(served.problems.iter().cloned());
     let is_native = !served.libraries.is_empty() && served.libraries.iter().all(|library| library.needs_nothing);
     if !is_any_served(served) && problems.is_empty() && !is_native {
-        problems.push(nothing(plan));
+        problems.push(nothing_served(plan));
     }
     problems.extend(served.notes.iter().cloned());
-    let text = table(served.libraries.iter().map(row)) + &sources(plan, settings);
+    let text = library_table(served.libraries.iter().map(served_row)) + &source_lines(plan, settings);
     let outcome = CommandOutcome { text, problems, ..CommandOutcome::default() };
     match () {
         () if is_native => outcome.note_unchanged(place, "its libraries have code for the GPU already"),
@@ -64,7 +63,10 @@ pub(super) fn served(
         OutputFormat::Text => {
             let mut text = libraries;
             if served.removed > 0 {
-                text += &format!("removed: {} of earlier runs, or of refused libraries\n", file_count(served.removed));
+                text += &format!(
+                    "removed: {} of earlier runs, or of refused libraries\n",
+                    text::counted(served.removed, "file")
+                );
             }
             if is_any {
                 let script = shell_word(&dest.join(ENVIRONMENT));
@@ -94,8 +96,8 @@ pub(super) fn planned(plan: &TreePlan, settings: &ServeRequest, format: OutputFo
             "problems": problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         })),
         OutputFormat::Text => {
-            table(plan.libraries.iter().map(planned_row))
-                + &sources(plan, settings)
+            library_table(plan.libraries.iter().map(planned_row))
+                + &source_lines(plan, settings)
                 + "nothing was written; whether each kernel passes the checks of its pair is found when it is made\n"
         }
     };
@@ -111,7 +113,7 @@ pub(super) fn checked(checked: TreeCheck, dest: &Path, format: OutputFormat) -> 
         ),
         OutputFormat::Text if stale.is_empty() => {
             let are = if files == 1 { "is" } else { "are" };
-            format!("{}: {} {are} up to date\n", text::plain(&dest.display().to_string()), file_count(files))
+            format!("{}: {} {are} up to date\n", text::plain(&dest.display().to_string()), text::counted(files, "file"))
         }
         OutputFormat::Text => String::new(),
     };
@@ -126,122 +128,10 @@ pub(super) fn undone(undone: Undone, dest: &Path, format: OutputFormat) -> Comma
             &json!({ "schema": 1, "removed": removed, "kept": kept.iter().map(Diagnostic::to_json).collect::<Vec<_>>() }),
         ),
         OutputFormat::Text => {
-            format!("{}: {} removed\n", text::plain(&dest.display().to_string()), file_count(removed))
+            format!("{}: {} removed\n", text::plain(&dest.display().to_string()), text::counted(removed, "file"))
         }
     };
     CommandOutcome { text, problems: kept, ..CommandOutcome::default() }
-}
-
-fn file_count(count: usize) -> String {
-    format!("{count} file{}", if count == 1 { "" } else { "s" })
-}
-
-fn nothing(plan: &TreePlan) -> Diagnostic {
-    let remarks: Vec<String> = plan
-        .libraries
-        .iter()
-        .map(|library| format!("{} {}", library.name, library.remark.as_deref().unwrap_or("is refused")))
-        .collect();
-    Diagnostic::error(codes::NOT_SERVED, format!("nothing is to be served: {}", remarks.join("; ")))
-        .advise("see the table; the GPU may need nothing")
-}
-
-fn table(rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut cells = vec![HEADINGS.map(str::to_owned).to_vec()];
-    cells.extend(rows);
-    text::table(&cells)
-}
-
-fn cells(name: &str, counts: [usize; 3], result: String) -> Vec<String> {
-    let counts = counts.map(|count| if count == 0 { "-".to_owned() } else { count.to_string() });
-    let mut cells = vec![text::plain(name)];
-    cells.extend(counts);
-    cells.push(result);
-    cells
-}
-
-fn row(library: &ServedLibrary) -> Vec<String> {
-    let ServedLibrary { name, made, copied, kept, refused, unread, foreign, remark, .. } = library;
-    let result = match (refused.len(), remark) {
-        _ if !unread.is_empty() && *kept == 0 => "NOT READ: it is not served".to_owned(),
-        _ if !unread.is_empty() => format!("NOT READ: {} as before", file_count(*kept)),
-        _ if !foreign.is_empty() => format!("CHANGED BY OTHERS: {} as before", file_count(*kept)),
-        (0, None) if *kept == 0 => "served".to_owned(),
-        (0, None) => format!("served ({} as before)", file_count(*kept)),
-        (0, Some(remark)) => remark.clone(),
-        (count, _) => format!(
-            "REFUSED ({count} reason{}): programs that use it fail on this GPU",
-            if count == 1 { "" } else { "s" }
-        ),
-    };
-    cells(name, [made + copied + kept, *made, *copied], result)
-}
-
-fn planned_row(library: &LibraryPlan) -> Vec<String> {
-    let made = library.actions.iter().filter(|action| action.content != OutputContent::Copied).count();
-    let result = match (&library.remark, library.refused.is_empty()) {
-        _ if !library.unread.is_empty() => "NOT READ".to_owned(),
-        (Some(remark), _) => remark.clone(),
-        (None, true) => "would be served".to_owned(),
-        (None, false) => "REFUSED".to_owned(),
-    };
-    cells(&library.name, [library.actions.len(), made, library.actions.len() - made], result)
-}
-
-fn sources(plan: &TreePlan, settings: &ServeRequest) -> String {
-    plan.wanted.iter().map(|row| source_summary_line(row, settings) + &others(plan, row)).collect()
-}
-
-fn source_summary_line(row: &WantedTarget, settings: &ServeRequest) -> String {
-    let seen = match settings.names {
-        NameMode::Source => format!("; its libraries see the name {}", row.source),
-        NameMode::Own => "; its libraries see its own name".to_owned(),
-    };
-    format!("{} is served by code for {}{seen}\n", row.target, row.source)
-}
-
-/// The files of other GPUs that a target may be made from.
-fn others(plan: &TreePlan, row: &WantedTarget) -> String {
-    let all = plan.all_actions().flat_map(|action| &action.others).filter(|other| other.wanted.target == row.target);
-    let mut named: Vec<&str> = Vec::new();
-    for other in all {
-        if !named.contains(&other.wanted.source.as_str()) {
-            named.push(&other.wanted.source);
-        }
-    }
-    if named.is_empty() {
-        return String::new();
-    }
-    let named = named.join(", else ");
-    format!("  where a code object for {} fails a check: that for {named}, if it has the same kernels\n", row.source)
-}
-
-pub(super) fn library_json(library: &ServedLibrary) -> Value {
-    json!({
-        "library": library.name, "made": library.made, "copied": library.copied, "kept": library.kept,
-        "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
-        "unread": library.unread.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
-        "changed-by-others": library.foreign.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
-    })
-}
-
-fn planned_json(library: &LibraryPlan) -> Value {
-    json!({
-        "library": library.name, "files": library.actions.iter().map(planned_file_json).collect::<Vec<_>>(),
-        "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
-        "unread": library.unread.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
-    })
-}
-
-fn planned_file_json(action: &hotswap_stack::Action) -> Value {
-    json!({
-        "input": action.input, "output": action.output, "served": action.content != OutputContent::Copied,
-        "others": action.others.iter().map(other_source_json).collect::<Vec<_>>(),
-    })
-}
-
-fn other_source_json(other: &OtherSource) -> Value {
-    json!({ "target": other.wanted.target, "source": other.wanted.source, "input": other.input })
 }
 
 fn shell_word(path: &Path) -> String {

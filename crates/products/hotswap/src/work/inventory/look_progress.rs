@@ -2,6 +2,7 @@
 //!
 //! Invariant: a short look shows nothing, and nothing of a bar is left when it ends.
 
+use hotswap_bundle::FoundContents;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,11 @@ pub(crate) struct LookProgress {
 }
 
 impl LookProgress {
+    /// For a look at all containers of a file.
+    pub(crate) fn of_contents(contents: &FoundContents<'_>) -> Self {
+        Self::new(contents.found.iter().map(|found| found.bytes.len() as u64).sum())
+    }
+
     /// For a look at so many bytes of containers, which differ in size.
     pub(crate) fn new(bytes: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());

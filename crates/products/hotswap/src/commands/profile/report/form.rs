@@ -3,6 +3,7 @@
 use crate::commands::profile::{ReportArguments, ReportFormat};
 use crate::work::text as plain_text;
 use hotswap_coverage::{CoverageReport, Covered, ReportDifference, render};
+use hotswap_file_reports::calendar::CalendarTime;
 use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::json;
@@ -164,17 +165,10 @@ fn current_unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The date and time in UTC. The algorithm counts days in years that begin in March, so that the leap day is the last.
+/// The date and time in UTC.
 fn date(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3600, rest / 60 % 60)
+    let CalendarTime { year, month, day, hour, minute, .. } = CalendarTime::from_unix_seconds(seconds);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
 #[cfg(test)]
