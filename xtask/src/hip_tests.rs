@@ -43,7 +43,7 @@ struct Options {
     /// Seconds after which a case is ended.
     #[arg(long, default_value_t = 60)]
     limit: u64,
-    /// Use the programs that an earlier run with this option has built.
+    /// Use the programs that an earlier run with this option has built for the same GPUs.
     #[arg(long)]
     keep: bool,
     /// Write the page of the results that are known, and run nothing.
@@ -58,7 +58,8 @@ const PAGE: &str = "docs/evidence/hip-tests.md";
 /// The GPU that is compiled for, and the one that its code is made into.
 const SOURCE: &str = "gfx1030";
 const TARGET: &str = "gfx1031";
-const FOLDERS: &[&str] = &["event", "stream", "memory", "kernel", "printf", "device"];
+const FOLDERS: &[&str] =
+    &["event", "stream", "memory", "kernel", "printf", "device", "callback", "occupancy", "syncthreads"];
 /// The files of the suite's main function.
 const MAIN_FILES: [&str; 3] = ["main", "hip_test_context", "hip_test_features"];
 /// The end of names of files that the suite compiles with another kind of printf.
