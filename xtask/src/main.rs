@@ -37,6 +37,7 @@ mod fresh;
 mod fuzz;
 mod fuzz_targets;
 mod generics;
+mod hip_tests;
 mod ignored_reads;
 mod install;
 mod isa;
@@ -125,6 +126,7 @@ const TASKS: &[Task] = &[
     Task { name: "generics", help: "make generic targets for libraries of Debian's, write docs/evidence/generics.md", run: generics::main },
     Task { name: "llvm-tests", help: "run LLVM's tests of clang's driver with hotswap-clang, write docs/evidence/llvm-tests.md", run: llvm_tests::main },
     Task { name: "warm-headers", help: "compile sources of other projects with warm headers, write docs/evidence/warm-headers.md", run: warm_exam::main },
+    Task { name: "hip-tests", help: "run AMD's hip-tests on emulated GPUs, write docs/evidence/hip-tests.md", run: hip_tests::main },
     Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/evidence/names-survey.md", run: survey::main },
     Task { name: "fresh", help: "the README's commands on bare machines, one row each in docs/evidence/fresh.md (--list)", run: fresh::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },

@@ -209,6 +209,42 @@ static void handlers(void) {
   EXPECT(HSA_STATUS_SUCCESS, hsa_amd_signal_async_handler(left, HSA_SIGNAL_CONDITION_LT, 1, count_call, NULL));
 }
 
+// What is stated about shared memory is answered later, page by page.
+static void shared_memory(void) {
+  const hsa_agent_t nothing = {0}, other = {77};
+  char *start = aligned_alloc(4096, 4 * 4096);
+  hsa_amd_svm_attribute_pair_t read_mostly = {HSA_AMD_SVM_ATTRIB_READ_MOSTLY, 1};
+  hsa_amd_svm_attribute_pair_t preferred = {HSA_AMD_SVM_ATTRIB_PREFERRED_LOCATION, gpu.handle};
+  hsa_amd_svm_attribute_pair_t accessible = {HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE, gpu.handle};
+  hsa_amd_svm_attribute_pair_t of_other = {HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE, other.handle};
+  hsa_amd_svm_attribute_pair_t query = {HSA_AMD_SVM_ATTRIB_ACCESS_QUERY, gpu.handle};
+  hsa_amd_svm_attribute_pair_t found[] = {{HSA_AMD_SVM_ATTRIB_READ_MOSTLY, 7},
+                                          {HSA_AMD_SVM_ATTRIB_PREFERRED_LOCATION, 7},
+                                          {HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION, 7},
+                                          {HSA_AMD_SVM_ATTRIB_ACCESS_QUERY, gpu.handle}};
+  EXPECT(HSA_STATUS_SUCCESS, hsa_amd_svm_attributes_set(start, 2 * 4096, &read_mostly, 1));
+  EXPECT(HSA_STATUS_SUCCESS, hsa_amd_svm_attributes_set(start, 4 * 4096, &preferred, 1));
+  EXPECT(HSA_STATUS_ERROR_INVALID_ARGUMENT, hsa_amd_svm_attributes_set(start, 4096, &query, 1));
+  EXPECT(HSA_STATUS_ERROR_INVALID_AGENT, hsa_amd_svm_attributes_set(start, 4096, &of_other, 1));
+  EXPECT(HSA_STATUS_SUCCESS, hsa_amd_svm_attributes_get(start, 4 * 4096, found, 4));
+  expect("one half is not read mostly", (int)found[0].value, 0);
+  expect("preferred location", (int)found[1].value, (int)gpu.handle);
+  expect("no prefetch location", (int)found[2].value, (int)nothing.handle);
+  expect("no access before it is stated", (int)found[3].attribute, HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS);
+  EXPECT(HSA_STATUS_SUCCESS, hsa_amd_svm_attributes_set(start, 4096, &accessible, 1));
+  hsa_signal_t done;
+  EXPECT(HSA_STATUS_SUCCESS, hsa_signal_create(1, 0, NULL, &done));
+  EXPECT(HSA_STATUS_SUCCESS, hsa_amd_svm_prefetch_async(start, 4096, gpu, 0, NULL, done));
+  hsa_signal_wait_relaxed(done, HSA_SIGNAL_CONDITION_EQ, 0, UINT64_MAX, HSA_WAIT_STATE_BLOCKED);
+  hsa_signal_destroy(done);
+  found[3] = query;
+  EXPECT(HSA_STATUS_SUCCESS, hsa_amd_svm_attributes_get(start + 8, 8, found, 4));
+  expect("read mostly", (int)found[0].value, 1);
+  expect("prefetch location", (int)found[2].value, (int)gpu.handle);
+  expect("access after it was stated", (int)found[3].attribute, HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE);
+  EXPECT(HSA_STATUS_ERROR_INVALID_ARGUMENT, hsa_amd_svm_attributes_get(start, 4096, &accessible, 1));
+}
+
 int main(int count, char **words) {
   EXPECT(HSA_STATUS_ERROR_NOT_INITIALIZED, hsa_iterate_agents(find_gpu, NULL));
   EXPECT(HSA_STATUS_SUCCESS, hsa_init());
@@ -219,6 +255,7 @@ int main(int count, char **words) {
   objects(words[1]);
   symbols(words[count - 1]);
   handlers();
+  shared_memory();
   EXPECT(HSA_STATUS_SUCCESS, hsa_shut_down());
   EXPECT(HSA_STATUS_SUCCESS, hsa_iterate_agents(find_gpu, NULL));
   EXPECT(HSA_STATUS_SUCCESS, hsa_shut_down());

@@ -10,6 +10,7 @@ use crate::clock::current_ticks;
 use crate::devices::check_agent;
 use crate::faults::report_copy_fault;
 use crate::memory::allocations::is_accessible;
+use crate::memory::store_prefetch_location;
 use crate::signals::{EmulatedSignal, complete_signal, wait_a_moment, wake_all};
 use crate::status::HsaStatus;
 use std::collections::VecDeque;
@@ -217,8 +218,8 @@ hsa_api! {
     ) {
         check_agent(agent)?;
         not_null(start)?;
-        let _ = size;
-        // The memory is where it is: only the signals matter.
+        // The memory is where it is: only the signals and the answer to later questions matter.
+        store_prefetch_location(start as usize, size, agent)?;
         submit_copy(CopyRegion::linear(start as usize, start as usize, 0), agent, (count, dependencies), done)
     }
 }

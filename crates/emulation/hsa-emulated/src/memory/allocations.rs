@@ -6,6 +6,7 @@
 #![allow(unsafe_code)] // registering ranges for the emulator
 
 use super::mapping::{PAGE, PageMapping};
+use super::shared_ranges;
 use crate::abi::{AgentHandle, FreeCallback, PoolHandle};
 use crate::agent_handles::number_of;
 use crate::executor::{MEMORY, is_running};
@@ -113,6 +114,7 @@ fn register_range(start: usize, size: usize, access: RangeAccess) {
 }
 
 pub(crate) fn add_allocation(start: usize, allocation: MemoryAllocation) {
+    shared_ranges::forget_attributes(start, allocation.size);
     let mut map = lock_map();
     forget_locked(&mut map, start..start + allocation.size);
     if allocation.is_accessible() {

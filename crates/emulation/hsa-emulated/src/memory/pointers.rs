@@ -1,9 +1,10 @@
-//! The allocations of pointers, memory of the host that is locked, and attributes of shared virtual memory.
+//! The allocations of pointers, memory of the host that is locked, and questions for attributes of shared virtual memory.
 #![allow(unsafe_code)] // the functions of HSA's interface
 
 use super::allocations::{self, AllocationFacts, AllocationKind};
 use super::mapping::is_mapped;
 use super::pools::{global_flags, host_pool};
+use super::shared_ranges::{self, ACCESSIBLE, ACCESSIBLE_IN_PLACE};
 use crate::abi::{AgentHandle, FreeCallback, PointerInfo, PoolHandle, SvmAttribute};
 use crate::agent_handles::HOST;
 use crate::boundary::{caller_slice, hsa_api, not_null, put_bytes, put_result};
@@ -83,16 +84,16 @@ fn lock_memory(start: *mut c_void, size: usize, pool: PoolHandle) -> Result<(), 
     Ok(())
 }
 
-/// The answer to a question for an attribute of shared virtual memory; `None` for one that is not known.
-fn svm_value(attribute: u64, value: u64) -> Option<SvmAttribute> {
-    match attribute {
-        // Fine-grained; flags that are off; no location.
-        0..=3 | 6 | 7 => Some(SvmAttribute { attribute, value: 0 }),
-        4 | 5 => Some(SvmAttribute { attribute, value: 0 }),
-        // May this agent access it? Yes.
-        0x203 => Some(SvmAttribute { attribute: 0x200, value }),
-        _ => None,
+/// Refuses an attribute that cannot be stated, or an agent that does not exist.
+fn check_attribute(stated: &SvmAttribute) -> Result<(), HsaStatus> {
+    if !shared_ranges::may_be_stated(stated.attribute) {
+        return Err(HsaStatus::INVALID_ARGUMENT);
     }
+    if shared_ranges::names_agent(*stated) { check_agent(AgentHandle(stated.value)) } else { Ok(()) }
+}
+
+fn gives_access(stated: &SvmAttribute) -> bool {
+    matches!(stated.attribute, ACCESSIBLE | ACCESSIBLE_IN_PLACE)
 }
 
 hsa_api! {
@@ -177,17 +178,19 @@ hsa_api! {
     }
 
     fn hsa_amd_svm_attributes_set(start: *mut c_void, size: usize, attributes: *const SvmAttribute, count: usize) {
-        // Hints: where memory is does not matter here. A GPU without xnack sees only memory that is registered for it.
         let attributes = caller_slice(attributes, u32::try_from(count).unwrap_or(0))?;
-        let shares = attributes.iter().any(|pair| matches!(pair.attribute, 0x200 | 0x201));
-        if shares { lock_memory(start, size, host_pool()) } else { Ok(()) }
+        attributes.iter().try_for_each(check_attribute)?;
+        // A GPU without xnack sees only memory that is registered for it.
+        if attributes.iter().any(gives_access) {
+            lock_memory(start, size, host_pool())?;
+        }
+        shared_ranges::store_attributes(start as usize, size, attributes)
     }
 
-    fn hsa_amd_svm_attributes_get(_start: *mut c_void, _size: usize, attributes: *mut SvmAttribute, count: usize) {
+    fn hsa_amd_svm_attributes_get(start: *mut c_void, size: usize, attributes: *mut SvmAttribute, count: usize) {
         for number in 0..caller_slice(attributes.cast_const(), u32::try_from(count).unwrap_or(0))?.len() {
             let pair = attributes.add(number);
-            let SvmAttribute { attribute, value } = pair.read();
-            pair.write(svm_value(attribute, value).ok_or(HsaStatus::INVALID_ARGUMENT)?);
+            pair.write(shared_ranges::answer_attribute(start as usize, size, pair.read())?);
         }
         Ok(())
     }
