@@ -228,16 +228,17 @@ impl SuiteRun {
         }
         let helpers = built_sources(&sources.helpers, &results.not_built);
         let tests = built_sources(&sources.tests, &results.not_built);
-        let mut programs = Vec::new();
-        for source in tests {
-            match self.link(&directory, source, &helpers).and_then(|()| self.list_cases(&directory, source)) {
+        let (mut programs, mut left_out) = (Vec::new(), Vec::new());
+        for source in &tests {
+            match self.build_program(&directory, source, &helpers, &tests) {
                 Ok(cases) => programs.push(TestProgram { name: stem(source), cases }),
                 Err(failure) => {
                     println!("  {source} is not linked: {failure}");
-                    results.not_built.push(source.clone());
+                    left_out.push((*source).clone());
                 }
             }
         }
+        results.not_built.extend(left_out);
         results.not_built.sort();
         Ok(programs)
     }
@@ -275,6 +276,27 @@ impl SuiteRun {
         command.args(MAIN_FILES.map(|name| format!("{name}.o")));
         command.args(["-lamdhip64", "-lhiprtc", "-lpthread", "-ldl", "-o", &program]);
         run::output(&mut command).map(drop)
+    }
+
+    /// Links the source and lists its cases. A source that uses variables of others is linked with all of them.
+    fn build_program(
+        &self,
+        directory: &str,
+        source: &str,
+        helpers: &[&String],
+        tests: &[&String],
+    ) -> Outcome<Vec<String>> {
+        if self.link(directory, source, helpers).is_ok() {
+            return self.list_cases(directory, source);
+        }
+        let others = tests.iter().filter(|other| **other != source);
+        let all: Vec<&String> = helpers.iter().chain(others).copied().collect();
+        self.link(directory, source, &all)?;
+        let path = self.work.join(directory).join(source);
+        let text = fs::read_to_string(&path).during("read", &path)?;
+        let mut cases = self.list_cases(directory, source)?;
+        cases.retain(|case| text.contains(&format!("\"{case}\"")));
+        Ok(cases)
     }
 
     fn list_cases(&self, directory: &str, source: &str) -> Outcome<Vec<String>> {

@@ -78,6 +78,7 @@ const EXPLANATIONS: &[Explanation] = &[
     Explanation { case: "Unit_hipStreamWaitEvent_Uninit", output: "SIGSEGV", owner: FailureOwner::Hip, reason: READS_STREAM },
     Explanation { case: "Unit_hipStreamDestroy_Negative_Double", output: "0 == 709", owner: FailureOwner::Hip, reason: "HIP 7.2 answers success when a stream is destroyed twice" },
     Explanation { case: "", output: "hsa_amd_ipc_memory_create is not supported", owner: FailureOwner::Ours, reason: "memory cannot be shared with other processes" },
+    Explanation { case: "", output: "Error: file not found", owner: FailureOwner::Ours, reason: "this task does not build the suite's separate code objects" },
     Explanation { case: "", output: LIMIT, owner: FailureOwner::Ours, reason: "the time limit: emulated kernels are slow" },
 ];
 const READS_STREAM: &str = "HIP 7.2 reads a stream that does not exist: the segmentation fault is in libamdhip64";
