@@ -99,9 +99,9 @@ impl Fingerprint {
         self.files.contains_key(path)
     }
 
-    /// Bytes of all headers, as far as they can be read.
+    /// Bytes of all headers.
     pub(super) fn header_bytes(&self) -> u64 {
-        self.files.keys().map(|path| fs::metadata(path).map_or(0, |meta| meta.len())).sum()
+        self.files.values().map(|stamp| bytes_of_stamp(stamp)).sum()
     }
 
     /// Whether both are of the same headers in the same state.
@@ -173,6 +173,11 @@ pub(super) fn file_stamp(path: &Path) -> Option<String> {
     let mut text = String::new();
     let _ = write!(text, "{}.{}.{:09}.{}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.ino());
     Some(text)
+}
+
+/// The size of the file that has the stamp.
+pub(super) fn bytes_of_stamp(stamp: &str) -> u64 {
+    stamp.split('.').next().and_then(|size| size.parse().ok()).unwrap_or_default()
 }
 
 /// A stamp after which the file cannot change without another stamp.

@@ -289,8 +289,11 @@ impl StoredHeader {
         let (source, output) = (self.put_source(prefix).ok()?, self.output());
         let making = HeaderMaking { front_end, prefix, source: &source, output: &output, proven: None };
         let further = making.headers_of_prefix().ok()?.into_iter().filter(|header| !known.has_file(header));
-        let bytes: u64 = further.map(|header| fs::metadata(header).map_or(u64::MAX >> 16, |meta| meta.len())).sum();
-        Some(bytes.saturating_mul(LITTLE) < known.header_bytes())
+        let mut bytes = 0;
+        for header in further {
+            bytes += fingerprint::bytes_of_stamp(&fingerprint::file_stamp(&header)?);
+        }
+        Some(bytes * LITTLE < known.header_bytes())
     }
 
     /// The source that has the prefix alone.
