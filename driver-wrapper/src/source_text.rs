@@ -53,6 +53,7 @@ use run::CompileCommand;
 pub use run::Preprocessor;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 
@@ -213,7 +214,7 @@ struct TextComparison<'c> {
     late: Option<SourceEvidence>,
     /// The files that they include.
     files: IncludedFiles,
-    /// Whether pragmas have no macros, by target ID.
+    /// Whether pragmas have no macros, by target ID and further arguments.
     plain_pragmas: RefCell<BTreeMap<String, bool>>,
 }
 
@@ -269,8 +270,7 @@ impl<'c> TextComparison<'c> {
             let ids = [self.question.id(one, setting), self.question.id(other, setting)];
             let texts = ids.each_ref().map(|id| self.texts.get(id).and_then(Option::as_ref));
             let [Some(one_text), Some(other_text)] = texts else { return false };
-            let has_pragmas = one_text.iter().any(|text| pragmas::may_have_pragma(text));
-            if one_text == other_text && (!has_pragmas || ids.iter().all(|id| self.has_plain_pragmas(id))) {
+            if one_text == other_text && ids.iter().all(|id| self.has_plain_pragmas(id, &[])) {
                 return true;
             }
             module::differ_in_names_alone(one, one_text, other, other_text) && self.has_same_modules(&ids, modules)
@@ -278,17 +278,23 @@ impl<'c> TextComparison<'c> {
     }
 
     /// Whether the pragmas of all sources have no macros, which would be expanded later.
-    fn has_plain_pragmas(&self, id: &str) -> bool {
+    fn has_plain_pragmas(&self, id: &str, further: &[OsString]) -> bool {
+        let texts = self.texts.get(id).and_then(Option::as_ref);
+        if texts.is_some_and(|texts| !texts.iter().any(|text| pragmas::may_have_pragma(text))) {
+            return true;
+        }
         let mut plain = self.plain_pragmas.borrow_mut();
-        if let Some(known) = plain.get(id) {
+        let key = format!("{id} {further:?}");
+        if let Some(known) = plain.get(&key) {
             return *known;
         }
+        let words = [&definition_words()[..], further].concat();
         let is_plain = self.programs.iter().all(|program| {
-            let printed = self.preprocessor.text(program, id, &definition_words());
+            let printed = self.preprocessor.text(program, id, &words);
             let split = printed.and_then(|printed| DefinedText::split(&printed));
             split.is_some_and(|split| split.pragma_operands().are_plain())
         });
-        plain.insert(id.to_owned(), is_plain);
+        plain.insert(key, is_plain);
         is_plain
     }
 
@@ -330,6 +336,9 @@ impl<'c> TextComparison<'c> {
             .iter()
             .zip(&without)
             .all(|(id, without)| without.is_some() && self.texts.get(id).is_some_and(|text| text == without));
+        let undefined = self.poison.undefined_names();
+        let is_same =
+            is_same && ids.iter().all(|id| self.has_plain_pragmas(id, &[]) && self.has_plain_pragmas(id, &undefined));
         if is_same {
             return TextAnswer::Same(self.question.source);
         }

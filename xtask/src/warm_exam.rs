@@ -14,6 +14,7 @@ use crate::recipe::Part;
 use crate::session::Session;
 use crate::{bench_files, install, paths, remove, run};
 use clap::Parser;
+use hotswap_userland::ROCM_DIRECTORY;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -184,6 +185,9 @@ impl WarmExam {
         command.args(["-c", SCRIPT, "exam", &format!("/usr/lib/llvm-{}/bin/clang++", case.set.clang)]);
         command.arg(case.source.file_name().unwrap_or_default()).args(case.project.options);
         command.arg(format!("-I{}", headers.display())).args(case.set.words.split(' '));
+        if case.set.clang > 22 && !self.session.userland.is_machine() {
+            command.arg(format!("--rocm-path={ROCM_DIRECTORY}"));
+        }
         command.env("XDG_CACHE_HOME", self.session.work.join("cache"));
         parse_result(&run::output(&mut command)?)
     }

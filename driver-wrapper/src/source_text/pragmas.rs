@@ -9,7 +9,7 @@
 //! Absent on purpose: which pragmas expand their operands, and the value of an operand.
 
 use memchr::memmem;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 /// Makes the preprocessor print definitions.
@@ -24,15 +24,8 @@ const DELIMITER_LENGTH: usize = 16;
 pub(super) struct DefinedText {
     /// The text as it is printed without them; their lines are empty.
     pub(super) text: Vec<u8>,
-    /// By macro, the words of all its definitions.
-    definitions: BTreeMap<Vec<u8>, Definition>,
-}
-
-#[derive(Default)]
-struct Definition {
-    words: BTreeSet<Vec<u8>>,
-    /// It makes words out of parts.
-    pastes: bool,
+    /// The lines of all definitions, from the macro's name on. There are some ten thousand, and few are looked at.
+    definitions: Vec<u8>,
 }
 
 /// The words of all pragmas in a text, followed through definitions.
@@ -61,10 +54,10 @@ impl DefinedText {
         if has_raw_directive(printed) {
             return None;
         }
-        let mut split = Self { text: Vec::with_capacity(printed.len()), definitions: BTreeMap::new() };
+        let mut split = Self { text: Vec::with_capacity(printed.len()), definitions: Vec::new() };
         for line in printed.split_inclusive(|byte| *byte == b'\n') {
             if let Some(definition) = line.strip_prefix(DEFINE) {
-                split.add_definition(definition);
+                split.definitions.extend_from_slice(definition);
                 split.text.push(b'\n');
             } else if line.starts_with(UNDEFINE) {
                 split.text.push(b'\n');
@@ -75,31 +68,34 @@ impl DefinedText {
         Some(split)
     }
 
-    fn add_definition(&mut self, text: &[u8]) {
-        let mut words = words_of_line(text);
-        let Some(name) = words.next() else { return };
-        let definition = self.definitions.entry(name.to_vec()).or_default();
-        definition.words.extend(words.map(<[u8]>::to_vec));
-        definition.pastes |= memmem::find(text, b"##").is_some() || memmem::find(text, b"%:%:").is_some();
-    }
-
     pub(super) fn pragma_operands(&self) -> PragmaOperands {
         let mut operands = PragmaOperands::default();
-        let pragmas = self.text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(PRAGMA));
-        let mut unread: Vec<Vec<u8>> = pragmas.flat_map(words_of_line).map(<[u8]>::to_vec).collect();
-        while let Some(word) = unread.pop() {
-            let definition = self.definitions.get(&word);
-            if !operands.words.insert(word) {
-                continue;
+        let pragmas = lines(&self.text).filter_map(|line| line.strip_prefix(PRAGMA));
+        let mut unread: BTreeSet<&[u8]> = pragmas.flat_map(words_of_line).collect();
+        while !unread.is_empty() {
+            let mut further = BTreeSet::new();
+            for definition in lines(&self.definitions) {
+                let mut words = words_of_line(definition);
+                if words.next().is_some_and(|name| unread.contains(name)) {
+                    operands.has_macros = true;
+                    operands.pastes |= is_pasting(definition);
+                    further.extend(words);
+                }
             }
-            if let Some(definition) = definition {
-                operands.has_macros = true;
-                operands.pastes |= definition.pastes;
-                unread.extend(definition.words.iter().cloned());
-            }
+            operands.words.extend(unread.into_iter().map(<[u8]>::to_vec));
+            unread = further.into_iter().filter(|word| !operands.words.contains(*word)).collect();
         }
         operands
     }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'\n')
+}
+
+/// Whether a definition makes words out of parts.
+fn is_pasting(definition: &[u8]) -> bool {
+    [&b"##"[..], b"%:%:"].iter().any(|operator| memmem::find(definition, operator).is_some())
 }
 
 /// Whether there can be a pragma in the text.

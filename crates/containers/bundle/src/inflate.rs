@@ -45,7 +45,7 @@ pub(crate) fn inflate_in_place(payload: &[u8], method: CompressionMethod, plain:
     if found as u64 == size { Ok(()) } else { Err(wrong_claim(size, found as u64)) }
 }
 
-/// As [`inflate`], preceded by other bytes.
+/// As [`inflate_exactly`], preceded by other bytes.
 pub(crate) fn inflate_behind(
     head: &[u8],
     payload: &[u8],
@@ -92,8 +92,8 @@ const STEP: usize = 1 << 20;
 /// Compressed bytes that libzstd gets first: the largest header of a frame, and that of a block.
 const ZSTD_START: usize = 21;
 
-/// As [`inflate`], into a buffer of the size, step by step: `next` gets each new part, in order. `None` where the payload is
-/// damaged, the buffer lacks space for its bytes, or `next` says not to go on; [`inflate`] tells the reason.
+/// As [`inflate_exactly`], into a buffer of the size, step by step: `next` gets each new part, in order. `None` where the payload is
+/// damaged, the buffer lacks space for its bytes, or `next` says not to go on; [`inflate_exactly`] tells the reason.
 pub(crate) fn inflate_into(
     buffer: &mut ScratchBuffer,
     payload: &[u8],

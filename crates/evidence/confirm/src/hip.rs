@@ -148,7 +148,7 @@ impl HipLibrary {
         Err(format!("{call}: {} ({status})", name.to_string_lossy()))
     }
 
-    /// A number that HIP gives: of a version.
+    /// A version that HIP states as a number.
     pub(crate) fn integer(&self, function: &CStr) -> Option<i32> {
         let mut value = 0;
         // SAFETY: functions of this name take a pointer to an integer, which lives here.
