@@ -3,7 +3,7 @@
 #
 #   set(HOTSWAP_RETARGET "gfx1030=>gfx1031,gfx1032")      or -DHOTSWAP_RETARGET=...
 #   set(HOTSWAP_OPTIONS POLICY warn)                       further words of add_hotswap_target
-#   set(HOTSWAP_WARM_HEADERS auto)                         with a plan or without
+#   set(HOTSWAP_WARM_HEADERS auto)                         with a plan or without; a property of targets as well
 #   set_target_properties(<target> PROPERTIES HOTSWAP_RETARGET OFF)   or a plan of its own
 include_guard(GLOBAL)
 
@@ -34,8 +34,13 @@ function(_hotswap_plan_directory directory)
     if(pairs)
       list(APPEND words RETARGET ${pairs} ${options})
     endif()
-    if(warm)
-      list(APPEND words WARM_HEADERS ${warm})
+    get_target_property(own_warm ${target} HOTSWAP_WARM_HEADERS)
+    if(own_warm MATCHES "-NOTFOUND$")
+      set(own_warm "${warm}")
+    endif()
+    # `off` needs a call only where there is a plan.
+    if(own_warm OR (words AND NOT own_warm STREQUAL ""))
+      list(APPEND words WARM_HEADERS ${own_warm})
     endif()
     if(words AND NOT planned)
       _hotswap_has_hip(${target} has_hip)
